@@ -1,0 +1,1 @@
+"""Machines, tested with names for waiters and numbers for time."""
