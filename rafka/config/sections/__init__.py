@@ -1,0 +1,22 @@
+"""The settings, by concern: one file and one or more attrs classes for each.
+
+To add one, add a field. Its key, its environment names, its checks, its line in
+`--print-config`, what admin clients see of it and its row in the documentation follow.
+"""
+
+from .broker import Broker, Fetch, Producers, Topics
+from .log import Cleaner, LogDefaults
+from .network import Network
+from .storage import Logging, Storage
+
+__all__ = [
+    "Broker",
+    "Cleaner",
+    "Fetch",
+    "LogDefaults",
+    "Logging",
+    "Network",
+    "Producers",
+    "Storage",
+    "Topics",
+]
