@@ -1,0 +1,204 @@
+"""The codecs of record batches, by their number in a batch's attributes.
+
+gzip is part of Python; snappy, lz4 and zstd come with `rafka[compression]` and are
+imported when first met. Whatever is unpacked has a cap, and memory is never taken on the
+word of a length field: ten kilobytes may say that they are ten gigabytes.
+
+The kinds of failure: a payload that its codec cannot read, which Kafka answers with
+UNKNOWN_SERVER_ERROR; one that grows beyond the cap, MESSAGE_TOO_LARGE; and a codec that
+is not installed here, MissingCodec.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import ErrorCode, KafkaError
+from ..types import Buffer
+from .errors import too_large, unreadable
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+UNPACK_CAP: Final = 16 << 20  # Kafka has none; 10 MB out of 10 KB must be taken, a bomb must not
+ZSTD_WINDOW: Final = 1 << 23  # the most that zstd may look back, which is memory of ours
+
+
+class MissingCodec(KafkaError):
+    """The library of a codec is not installed."""
+
+    def __init__(self, codec: int) -> None:
+        super().__init__(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"{NAMES[codec]} is not installed here: pip install rafka[compression]",
+        )
+        self.codec = codec
+
+
+def decompress(codec: int, payload: Buffer, cap: int = UNPACK_CAP) -> bytes:
+    """The records of a batch; BadBatch where they cannot be had."""
+    if codec == NONE:
+        return bytes(payload)
+    if not NONE < codec < len(_DECOMPRESS):
+        raise unreadable(f"no such codec: {codec}")
+    return _DECOMPRESS[codec](memoryview(payload), cap)
+
+
+def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
+    """The payload of a batch; level None is the codec's own default."""
+    return _COMPRESS[codec](data, level)
+
+
+def _library(codec: int, name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingCodec(codec) from None
+
+
+def _over(cap: int) -> Exception:
+    return too_large(f"it unpacks to more than {cap} bytes")
+
+
+# gzip
+
+
+def _gzip_decompress(payload: memoryview, cap: int) -> bytes:
+    out = bytearray()
+    rest: Buffer = payload
+    while True:
+        stream = zlib.decompressobj(wbits=31)
+        try:
+            out += stream.decompress(rest, cap + 1 - len(out))
+        except zlib.error as broken:
+            raise unreadable(f"gzip: {broken}") from None
+        if len(out) > cap:
+            raise _over(cap)
+        if not stream.eof:
+            raise unreadable("gzip: cut short")
+        rest = stream.unused_data
+        if rest[:3] != b"\x1f\x8b\x08":  # Kafka goes on with a second stream, and passes over anything else
+            return bytes(out)
+
+
+def _gzip_compress(data: bytes, level: int | None) -> bytes:
+    packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+    return packer.compress(data) + packer.flush()
+
+
+# snappy: in the framing of the Java library, which clients write, or bare
+
+
+_XERIAL: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER: Final = _XERIAL + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK: Final = 32 << 10
+
+
+def _snappy_decompress(payload: memoryview, cap: int) -> bytes:
+    snappy = _library(SNAPPY, "cramjam").snappy
+    if bytes(payload[:8]) != _XERIAL:
+        return _snappy_block(snappy, payload, cap)
+    out = bytearray()
+    at, end = len(_XERIAL_HEADER), len(payload)
+    if end < at:
+        raise unreadable("snappy: cut short")
+    while at < end:
+        size = int.from_bytes(payload[at : at + 4], "big")
+        at += 4
+        if at + size > end:
+            raise unreadable("snappy: cut short")
+        out += _snappy_block(snappy, payload[at : at + size], cap - len(out))
+        at += size
+    return bytes(out)
+
+
+def _snappy_block(snappy: Any, block: memoryview, cap: int) -> bytes:
+    try:
+        if snappy.decompress_raw_len(block) > cap:
+            raise _over(cap)
+        return bytes(snappy.decompress_raw(block))
+    except Exception as broken:
+        if isinstance(broken, KafkaError):
+            raise
+        raise unreadable(f"snappy: {broken}") from None
+
+
+def _snappy_compress(data: bytes, level: int | None) -> bytes:
+    snappy = _library(SNAPPY, "cramjam").snappy
+    out = bytearray(_XERIAL_HEADER)
+    for at in range(0, len(data), _XERIAL_BLOCK):
+        block = bytes(snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
+        out += len(block).to_bytes(4, "big") + block
+    return bytes(out)
+
+
+# lz4: the frame format
+
+
+def _lz4_decompress(payload: memoryview, cap: int) -> bytes:
+    frame = _library(LZ4, "lz4.frame")
+    stream = frame.LZ4FrameDecompressor()
+    try:
+        data: bytes = stream.decompress(payload, cap + 1)
+    except (RuntimeError, EOFError) as broken:
+        raise unreadable(f"lz4: {broken}") from None
+    if len(data) > cap:
+        raise _over(cap)
+    if not stream.eof:
+        raise unreadable("lz4: cut short")
+    return data
+
+
+def _lz4_compress(data: bytes, level: int | None) -> bytes:
+    frame = _library(LZ4, "lz4.frame")
+    # Kafka's level 9, its default, is the fast compressor; its readers want blocks that stand alone.
+    strength = 0 if level is None or level == 9 else level
+    packed: bytes = frame.compress(data, compression_level=strength, block_linked=False)
+    return packed
+
+
+# zstd
+
+
+def _zstd_decompress(payload: memoryview, cap: int) -> bytes:
+    zstd = _library(ZSTD, "zstandard")
+    reader = zstd.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(
+        payload, read_across_frames=True
+    )
+    try:
+        data: bytes = reader.read(cap + 1)
+    except zstd.ZstdError as broken:
+        raise unreadable(f"zstd: {broken}") from None
+    if len(data) > cap:
+        raise _over(cap)
+    return data
+
+
+def _zstd_compress(data: bytes, level: int | None) -> bytes:
+    zstd = _library(ZSTD, "zstandard")
+    packed: bytes = zstd.ZstdCompressor(level=3 if level is None else level).compress(data)
+    return packed
+
+
+_DECOMPRESS: Final[tuple[Callable[[memoryview, int], bytes], ...]] = (
+    lambda payload, cap: bytes(payload),
+    _gzip_decompress,
+    _snappy_decompress,
+    _lz4_decompress,
+    _zstd_decompress,
+)
+_COMPRESS: Final[tuple[Callable[[bytes, int | None], bytes], ...]] = (
+    lambda data, level: data,
+    _gzip_compress,
+    _snappy_compress,
+    _lz4_compress,
+    _zstd_compress,
+)
