@@ -1,0 +1,116 @@
+"""What generated codecs call when the short way is not enough.
+
+The generated source reads and writes lengths below 128 by itself, which is nearly
+all of them. The rest is here: longer varints, tagged fields, and packers for
+arrays of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Packer
+from typing import Final
+
+from ..types import Buffer
+from .errors import UnwritableError, WireError
+
+STRING_MAX: Final = 32_767  # bytes, as Kafka has it, also where the length is a varint
+TAGS_MAX: Final = 10_000  # tagged fields in one section
+
+# --- reading -------------------------------------------------------------------------
+
+
+def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most five bytes; what goes beyond 32 bits is lost, as in Kafka."""
+    value = 0
+    for shift in (0, 7, 14, 21, 28):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF, at
+    raise WireError("a varint of more than five bytes")
+
+
+def read_length(data: Buffer, at: int) -> tuple[int, int]:
+    """A compact length, one more than the true one; zero is null, and so is what Kafka takes for negative."""
+    value, at = read_uvarint(data, at)
+    return (0 if value > 0x8000_0000 else value), at
+
+
+def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
+    value, at = read_length(data, at)
+    if value > STRING_MAX + 1:
+        raise WireError(f"a string of {value - 1} bytes")
+    return value, at
+
+
+def read_tag_count(data: Buffer, at: int) -> tuple[int, int]:
+    count, at = read_uvarint(data, at)
+    if count > TAGS_MAX or 2 * count > len(data) - at:
+        raise WireError(f"{count} tagged fields")
+    return count, at
+
+
+def read_tag(data: Buffer, at: int) -> tuple[int, int, int]:
+    """Tag, size, and where the field begins."""
+    tag, at = read_uvarint(data, at)
+    size, at = read_uvarint(data, at)
+    if size > len(data) - at:
+        raise WireError(f"a tagged field of {size} bytes, {len(data) - at} left")
+    return tag, size, at
+
+
+def skip_tags(data: Buffer, at: int) -> int:
+    """Pass over a section of tagged fields of which none is known."""
+    count, at = read_tag_count(data, at)
+    for _ in range(count):
+        _, size, at = read_tag(data, at)
+        at += size
+    return at
+
+
+# --- writing -------------------------------------------------------------------------
+
+
+def uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string_uvarint(value: int) -> bytes:
+    """The compact length of a string."""
+    if value > STRING_MAX + 1:
+        raise UnwritableError(f"a string of {value - 1} bytes")
+    return uvarint(value)
+
+
+def write_tags(out: bytearray, fields: Sequence[tuple[int, bytearray]]) -> None:
+    out += uvarint(len(fields))
+    for tag, value in fields:
+        out += uvarint(tag)
+        out += uvarint(len(value))
+        out += value
+
+
+# --- arrays of numbers ---------------------------------------------------------------
+
+
+class Packers(dict[int, Packer]):
+    """A packer for so many numbers of one kind. Short ones are kept, long ones are made anew."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self._code = code
+
+    def __missing__(self, count: int) -> Packer:
+        packer = Packer(f">{count}{self._code}")
+        if count <= 64:
+            self[count] = packer
+        return packer
