@@ -51,4 +51,9 @@ def real_env() -> Env:
 
     from .real_disk import RealDisk
 
-    return Env(time.time, random.SystemRandom(), RealDisk(), trio.to_thread.run_sync)
+    async def spawn_thread(
+        fn: Callable[..., T], *args: Any, limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        return await trio.to_thread.run_sync(fn, *args, limiter=limiter)
+
+    return Env(time.time, random.SystemRandom(), RealDisk(), spawn_thread)

@@ -39,6 +39,9 @@ class File(Protocol):
     def truncate(self, size: int) -> None:
         """Cut to `size`, or lengthen with zeros."""
 
+    def allocate(self, size: int) -> None:
+        """Lengthen with zeros to `size`, taking the room now. Never shortens."""
+
     def sync(self) -> None:
         """Return once the contents would survive a loss of power."""
 
@@ -54,13 +57,13 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a folder, sorted. A folder that is not there has none."""
+        """Names in a folder, sorted. A folder that is not there has none; a file is an OSError."""
 
     def make_dir(self, path: str) -> None:
         """Make the folder and those above it. No error where it exists."""
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; replaces `new`."""
+        """Atomic; replaces `new`, which is in the same folder."""
 
     def remove(self, path: str) -> None: ...
 
