@@ -116,13 +116,11 @@ def _next_batch(view: memoryview, at: int) -> int | None:
         return None
     length = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
     if length < _SHORTEST:
-        raise _no_batch(f"a batch of length {length}")
+        raise _no_batch(f"a batch of length {length}", at)
     if left < _UP_TO_MAGIC:
         return None
     if view[at + 16] > 2:
-        raise BadBatch(
-            ErrorCode.CORRUPT_MESSAGE, f"format {view[at + 16]}, which nobody knows", appending=False
-        )
+        raise _no_batch(f"format {view[at + 16]}, which nobody knows", at)
     size = LOG_OVERHEAD + length
     return size if size <= left else None
 
@@ -139,9 +137,10 @@ def _refuse_zstd(codec: int) -> None:
         raise BadBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd before Produce v7", appending=False)
 
 
-def _no_batch(reason: str) -> BadBatch:
-    """What Kafka's reader of batches chokes on; the client is told why."""
-    return BadBatch(ErrorCode.CORRUPT_MESSAGE, reason, appending=False, message=reason)
+def _no_batch(reason: str, at: int) -> BadBatch:
+    """What Kafka's reader of batches chokes on; the client is told why if it was the first batch."""
+    told = None if at else reason
+    return BadBatch(ErrorCode.CORRUPT_MESSAGE, reason, appending=False, message=told)
 
 
 def _malformed(reason: str) -> BadBatch:
@@ -158,7 +157,6 @@ def _by_records(accepted: Accepted, rules: Rules, now_ms: int) -> None:
     seen = _look(accepted, rules, now_ms, anew) if needed else None
     if seen and anew:
         accepted.pieces[:] = [recompressed(header, seen, target, rules.level)]
-        header.attributes = header.attributes & KNOWN_BITS & ~CODEC_BITS | target
 
     if rules.log_append_time:
         _settle(accepted, LOG_APPEND_TIME_BIT, now_ms, anew)

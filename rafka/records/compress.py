@@ -29,7 +29,7 @@ ZSTD: Final = 4
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 UNPACK_CAP: Final = 16 << 20  # Kafka has none; 10 MB out of 10 KB must be taken, a bomb must not
-ZSTD_WINDOW: Final = 1 << 23  # the most that zstd may look back, which is memory of ours
+ZSTD_WINDOW: Final = 1 << 27  # how far back zstd may look, as in Kafka: a producer at level 22 needs it
 
 
 class MissingCodec(KafkaError):
@@ -71,9 +71,13 @@ def _over(cap: int) -> Exception:
 # gzip
 
 
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_GZIP_LEAST: Final = 18  # header and trailer: no second stream can be as short
+
+
 def _gzip_decompress(payload: memoryview, cap: int) -> bytes:
     out = bytearray()
-    rest: Buffer = payload
+    rest = bytes(payload)
     while True:
         stream = zlib.decompressobj(wbits=31)
         try:
@@ -85,8 +89,8 @@ def _gzip_decompress(payload: memoryview, cap: int) -> bytes:
         if not stream.eof:
             raise unreadable("gzip: cut short")
         rest = stream.unused_data
-        if rest[:3] != b"\x1f\x8b\x08":  # Kafka goes on with a second stream, and passes over anything else
-            return bytes(out)
+        if len(rest) <= _GZIP_LEAST or not rest.startswith(_GZIP_MAGIC):
+            return bytes(out)  # whatever it is, Kafka passes over it
 
 
 def _gzip_compress(data: bytes, level: int | None) -> bytes:
@@ -100,34 +104,39 @@ def _gzip_compress(data: bytes, level: int | None) -> bytes:
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = _XERIAL + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 << 10
+_SNAPPY_RATIO: Final = 22  # three bytes can stand for 64: what says that it is more is a lie
 
 
 def _snappy_decompress(payload: memoryview, cap: int) -> bytes:
-    snappy = _library(SNAPPY, "cramjam").snappy
+    cramjam = _library(SNAPPY, "cramjam")
     if bytes(payload[:8]) != _XERIAL:
-        return _snappy_block(snappy, payload, cap)
+        return _snappy_block(cramjam, payload, cap)
     out = bytearray()
-    at, end = len(_XERIAL_HEADER), len(payload)
-    if end < at:
-        raise unreadable("snappy: cut short")
-    while at < end:
+    at, end = 0, len(payload)
+    while at + 4 <= end:
+        if bytes(payload[at : at + 8]) == _XERIAL:  # streams that were joined
+            at += len(_XERIAL_HEADER)
+            if at > end:
+                raise unreadable("snappy: cut short")
+            continue
         size = int.from_bytes(payload[at : at + 4], "big")
         at += 4
         if at + size > end:
             raise unreadable("snappy: cut short")
-        out += _snappy_block(snappy, payload[at : at + size], cap - len(out))
+        out += _snappy_block(cramjam, payload[at : at + size], cap - len(out))
         at += size
     return bytes(out)
 
 
-def _snappy_block(snappy: Any, block: memoryview, cap: int) -> bytes:
+def _snappy_block(cramjam: Any, block: memoryview, cap: int) -> bytes:
     try:
-        if snappy.decompress_raw_len(block) > cap:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if len(block) * _SNAPPY_RATIO >= size > cap:
             raise _over(cap)
-        return bytes(snappy.decompress_raw(block))
-    except Exception as broken:
-        if isinstance(broken, KafkaError):
-            raise
+        if size > len(block) * _SNAPPY_RATIO:
+            raise unreadable(f"snappy: {len(block)} bytes that would be {size}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as broken:
         raise unreadable(f"snappy: {broken}") from None
 
 
@@ -170,6 +179,7 @@ def _lz4_compress(data: bytes, level: int | None) -> bytes:
 
 def _zstd_decompress(payload: memoryview, cap: int) -> bytes:
     zstd = _library(ZSTD, "zstandard")
+    _require_whole_frames(zstd, payload)
     reader = zstd.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(
         payload, read_across_frames=True
     )
@@ -180,6 +190,42 @@ def _zstd_decompress(payload: memoryview, cap: int) -> bytes:
     if len(data) > cap:
         raise _over(cap)
     return data
+
+
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"
+_ZSTD_RLE: Final = 1
+
+
+def _require_whole_frames(zstd: Any, payload: memoryview) -> None:
+    """The library's reader, the one that can be stopped at a cap, takes a cut frame for a whole one."""
+    data, at = bytes(payload), 0
+    while at < len(data):
+        if data[at + 1 : at + 4] == _ZSTD_SKIPPABLE:
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+            continue
+        if not data.startswith(_ZSTD_MAGIC, at):
+            raise unreadable("zstd: no frame")
+        at = _zstd_frame_end(zstd, data, at)
+    if at != len(data):
+        raise unreadable("zstd: cut short")
+
+
+def _zstd_frame_end(zstd: Any, data: bytes, at: int) -> int:
+    """Where the frame at `at` ends, if all of it is there: block by block, as each says its size."""
+    try:
+        checksum = zstd.get_frame_parameters(data[at : at + 18]).has_checksum
+        at += zstd.frame_header_size(data[at : at + 18])
+    except zstd.ZstdError as broken:
+        raise unreadable(f"zstd: {broken}") from None
+    last = False
+    while not last and at < len(data):
+        block = int.from_bytes(data[at : at + 3], "little")
+        last = bool(block & 1)
+        at += 3 + (1 if block >> 1 & 3 == _ZSTD_RLE else block >> 3)
+    if not last:
+        raise unreadable("zstd: cut short")
+    return at + 4 if checksum else at
 
 
 def _zstd_compress(data: bytes, level: int | None) -> bytes:

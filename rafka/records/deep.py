@@ -30,6 +30,7 @@ class Seen:
 
     data: bytes  # the records, decompressed
     max_timestamp: int
+    earliest: int  # the least timestamp
     in_order: bool  # they are numbered 0, 1, 2 ...
 
 
@@ -83,7 +84,7 @@ def inspect(
         max_timestamp = max(NO_TIMESTAMP, base + latest)
     if count < header.count and not header.log_append_time:
         max_timestamp = max(max_timestamp, header.max_timestamp)
-    return Seen(data, max_timestamp, in_order)
+    return Seen(data, max_timestamp, base + earliest, in_order)
 
 
 def _scan(data: bytes, count: int, codec: int) -> tuple[int, int, bool, bool, int]:
