@@ -28,7 +28,7 @@ __all__ = ["PowerCut", "SimDisk"]
 Entry: TypeAlias = "_Content | _Folder"
 _ENDLESS = 1 << 40
 
-Rename: TypeAlias = list[tuple[str, Entry | None]]  # names of one folder that change at one moment
+Rename: TypeAlias = "list[tuple[str, Entry | None]]"  # names of one folder that change at one moment
 
 
 class PowerCut(BaseException):
