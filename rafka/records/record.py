@@ -8,7 +8,7 @@ client all the time. `split` is the one parser; `iterate` makes records of what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -28,13 +28,13 @@ _WHOLE: Final = 1 << 64
 
 @attrs.define
 class Record:
-    """One record as a reader gets it."""
+    """One record as a reader gets it, and as `build` takes it: that gives the offset anew."""
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[Header]
+    headers: Sequence[Header] = ()
 
 
 def iterate(batch: Buffer, cap: int = UNPACK_CAP) -> Iterator[Record]:
@@ -62,8 +62,28 @@ def records_of(header: BatchHeader, data: bytes) -> Iterator[Record]:
             time if same_time else wrapped(first_time + delta),
             data[key_at : key_at + key_size] if key_size >= 0 else None,
             data[value_at : value_at + value_size] if value_size >= 0 else None,
-            _headers(data, headers_at) if stop - headers_at > 1 else [],
+            _headers(data, headers_at) if stop - headers_at > 1 else (),
         )
+
+
+def find_time(batch: Buffer, timestamp: int, cap: int = UNPACK_CAP) -> tuple[int, int] | None:
+    """Offset and time of the first record at or after `timestamp`."""
+    return next((found for found in times_of(batch, cap) if found[1] >= timestamp), None)
+
+
+def latest_time(batch: Buffer, cap: int = UNPACK_CAP) -> tuple[int, int] | None:
+    """Offset and time of the record with the greatest time, the first of them; None without records."""
+    return max(times_of(batch, cap), key=lambda found: found[1], default=None)
+
+
+def times_of(batch: Buffer, cap: int = UNPACK_CAP) -> Iterator[tuple[int, int]]:
+    """Offset and time of each record of the batch that `batch` begins with."""
+    header = read_header(batch)
+    data = payload_of(header, batch, cap)
+    base, first_time = header.base_offset, header.base_timestamp
+    one_time = header.max_timestamp if header.log_append_time else None
+    for _, delta, number, *_ in split(data, header.count):
+        yield base + number, wrapped(first_time + delta) if one_time is None else one_time
 
 
 def split(data: bytes, count: int) -> Iterator[Parts]:
