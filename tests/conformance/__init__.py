@@ -1,0 +1,1 @@
+"""The answers of rafka beside those of Apache Kafka, scenario by scenario."""

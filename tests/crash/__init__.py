@@ -1,0 +1,1 @@
+"""Kills, power loss, full and failing disks: what was acknowledged is still there."""

@@ -1,0 +1,91 @@
+"""The broker under test, and the clients: what every interop test is given.
+
+One broker serves the session; a test that restarts or kills asks for `own_broker`. Which
+clients there are depends on what is installed, and pytest's summary names those that are not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.brokers import EXTERNAL, Broker, ExternalBroker, RafkaProcess
+
+from .vocabulary import CannotAsk, Client
+
+HERE: Final = Path(__file__).parent
+MODULES: Final = {"kafka": "kafka_python", "confluent_kafka": "confluent", "aiokafka": "aio"}
+
+# Other people's libraries warn, leave sockets to the collector and die in threads: not what is asked here.
+QUIET: Final = [pytest.mark.filterwarnings("ignore"), pytest.mark.interop]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            for mark in QUIET:
+                item.add_marker(mark)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    try:
+        return (yield)
+    except CannotAsk as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    if EXTERNAL:
+        yield ExternalBroker(EXTERNAL)
+        return
+    with RafkaProcess(tmp_path_factory.mktemp("interop"), durability="page-cache") as process:
+        yield process
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[RafkaProcess]:
+    if EXTERNAL:
+        pytest.skip(f"restarts the broker, and {EXTERNAL} is not ours to restart")
+    with RafkaProcess(tmp_path) as process:
+        yield process
+
+
+def client_called(library: str) -> Client:
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    module: Any = importlib.import_module(f"{__package__}.{MODULES[library]}")
+    client: Client = module
+    return client
+
+
+@pytest.fixture(params=MODULES)
+def client(request: pytest.FixtureRequest) -> Client:
+    return client_called(request.param)
+
+
+@pytest.fixture(params=MODULES)
+def other(request: pytest.FixtureRequest) -> Client:
+    """A second client, so that what one wrote another reads."""
+    return client_called(request.param)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A topic name that nobody has used."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def topic(broker: Broker, client: Client, name: str) -> str:
+    """A topic of one partition."""
+    with client.admin(broker.bootstrap) as admin:
+        admin.create_topic(name)
+    return name
