@@ -55,7 +55,11 @@ class ErrorCode(IntEnum):
     TOPIC_AUTHORIZATION_FAILED = 29, False, "not authorised for the topic"
     GROUP_AUTHORIZATION_FAILED = 30, False, "not authorised for the group"
     CLUSTER_AUTHORIZATION_FAILED = 31, False, "not authorised for the cluster"
-    INVALID_TIMESTAMP = 32, False, "a timestamp is outside the topic's bounds, or its type is the broker's to set"
+    INVALID_TIMESTAMP = (
+        32,
+        False,
+        "a timestamp is out of bounds, or its type is the broker's to set",
+    )
     UNSUPPORTED_SASL_MECHANISM = 33, False, "the broker does not offer this SASL mechanism"
     ILLEGAL_SASL_STATE = 34, False, "the SASL request does not fit the state of the connection"
     UNSUPPORTED_VERSION = 35, False, "the version is not supported"
@@ -87,7 +91,11 @@ class ErrorCode(IntEnum):
     DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "delegation tokens are switched off"
     DELEGATION_TOKEN_NOT_FOUND = 62, False, "no such delegation token"
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, False, "the delegation token belongs to somebody else"
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, False, "delegation tokens may not be asked for on this connection"
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
+        64,
+        False,
+        "this connection may not ask for delegation tokens",
+    )
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "not authorised for the delegation token"
     DELEGATION_TOKEN_EXPIRED = 66, False, "the delegation token has expired"
     INVALID_PRINCIPAL_TYPE = 67, False, "the type of principal is not supported"

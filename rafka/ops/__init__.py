@@ -1,1 +1,3 @@
+"""The vocabulary between gateway and broker. See `base` for what an op is."""
 
+from __future__ import annotations

@@ -1,0 +1,80 @@
+"""The broker: which op is answered by whom.
+
+What can be answered from what is in memory is a plain call. What the catalog keeper
+decides is asked of it, and comes later. Nothing here knows the wire.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..errors import ErrorCode, KafkaError
+from ..ops import cluster, log, topics
+from ..ops.base import Envelope, Later, Op, R
+from .catalog_keeper import CatalogKeeper
+from .configs import ConfigKeeper
+from .describe import Describer
+from .fetch import Fetcher
+from .later import Soon
+from .offsets import Offsets
+from .produce import Writer
+from .producer_ids import ProducerIds
+
+logger = logging.getLogger(__name__)
+
+OpT = TypeVar("OpT", bound=Op[Any])
+
+
+class Broker:
+    """As `link.Link`: `ask` gives the reply, or what to wait for."""
+
+    def __init__(
+        self,
+        *,
+        writer: Writer,
+        fetcher: Fetcher,
+        offsets: Offsets,
+        describer: Describer,
+        configs: ConfigKeeper,
+        keeper: CatalogKeeper,
+        producer_ids: ProducerIds,
+    ) -> None:
+        self.fetcher = fetcher
+        self._keeper = keeper
+        self._handlers: dict[type[Op[Any]], Callable[[Envelope, Any], Any]] = {
+            log.Produce: writer.produce,
+            log.Fetch: fetcher.fetch,
+            log.ListOffsets: offsets.list_offsets,
+            log.OffsetForLeaderEpoch: offsets.epoch_ends,
+            log.DeleteRecords: offsets.delete_records,
+            log.DescribeProducers: offsets.producers,
+            log.InitProducerId: producer_ids.init,
+            topics.Metadata: describer.metadata,
+            topics.DescribeTopicPartitions: describer.topic_partitions,
+            topics.ElectLeaders: describer.elect,
+            topics.AlterPartitionReassignments: describer.reassign,
+            topics.ListPartitionReassignments: describer.reassignments,
+            topics.CreateTopics: self._ask_keeper,
+            topics.DeleteTopics: self._ask_keeper,
+            topics.CreatePartitions: self._ask_keeper,
+            cluster.DescribeCluster: describer.cluster,
+            cluster.DescribeLogDirs: describer.log_dirs,
+            cluster.DescribeConfigs: configs.describe,
+            cluster.ListConfigResources: configs.list_resources,
+            cluster.AlterConfigs: self._ask_keeper,
+            cluster.IncrementalAlterConfigs: self._ask_keeper,
+        }
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        try:
+            return self._handlers[type(op)](envelope, op)  # type: ignore[no-any-return]
+        except KafkaError as refused:
+            return op.refusal(refused.code, refused.message)
+        except Exception:  # a mistake of ours: the client is told so, and others go on
+            logger.exception("%s failed for %s", type(op).__name__, envelope.client_host)
+            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _ask_keeper(self, envelope: Envelope, op: Op[R]) -> Soon[R]:
+        return Soon(self._keeper.ask, envelope.org_id, op)

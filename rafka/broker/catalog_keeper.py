@@ -1,0 +1,158 @@
+"""The catalog keeper: the one task that decides which topics there are and how all is configured.
+
+It goes round the four verbs of an actor:
+
+    drain    take what came in
+    decide   let the machines say what follows, with no await
+    journal  make the facts durable, all of the round in one append
+    answer   publish the facts for everybody to see, then send each reply
+
+Deciding goes by its own copy of the catalogue, which is ahead of the published one by
+the round that is being journaled: nobody sees a topic that a crash could take back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, NoReturn, TypeAlias
+
+import attrs
+import trio
+
+from ..errors import ErrorCode, KafkaError
+from ..machines.catalog import Catalog, CatalogFact
+from ..machines.topic_admin import TopicAdmin
+from ..ops.base import Op, R
+from ..ops.cluster import AlterConfigs, IncrementalAlterConfigs
+from ..ops.topics import CreatePartitions, CreateTopics, DeleteTopics
+from ..storage.backend import LogName
+from ..storage.journal import Journal
+from ..types import OrgId
+from .configs import ConfigKeeper
+from .topics import Topics
+
+log = logging.getLogger(__name__)
+
+INBOX_SIZE: Final = 256  # past this, the connections that ask wait to hand in their letter
+ROUND_SIZE: Final = 256  # past this, those already decided would wait too long for their answer
+
+Waiter: TypeAlias = "trio.MemorySendChannel[Any]"
+
+
+@attrs.frozen
+class AutoCreate:
+    """Topics that a client asked about and that are made for that. Nobody waits for it."""
+
+    names: Sequence[str]
+
+
+@attrs.frozen
+class Letter:
+    org: OrgId
+    op: Op[Any] | AutoCreate
+    waiter: Waiter | None
+
+
+class CatalogKeeper:
+    def __init__(
+        self,
+        catalog: Catalog,
+        topics: Topics,
+        admin: TopicAdmin,
+        configs: ConfigKeeper,
+        journal: Journal,
+        discard: Callable[[Iterable[LogName]], None],
+    ) -> None:
+        self._post, self._inbox = trio.open_memory_channel[Letter](INBOX_SIZE)
+        self._catalog = catalog
+        self._topics = topics
+        self._admin = admin
+        self._configs = configs
+        self._journal = journal
+        self._discard = discard
+        self._being_made: set[tuple[OrgId, str]] = set()
+
+    async def ask(self, org: OrgId, op: Op[R]) -> R:
+        """Leave `op` in the inbox and wait for its reply. Cancelling only stops the waiting."""
+        waiter, answer = trio.open_memory_channel[R](1)
+        async with answer:
+            await self._post.send(Letter(org, op, waiter))
+            return await answer.receive()
+
+    def auto_create(self, org: OrgId, names: Iterable[str]) -> None:
+        """Have topics made that are not there. With a full inbox nothing happens: clients ask again."""
+        wanted = [name for name in names if (org, name) not in self._being_made]
+        if not wanted:
+            return
+        with suppress(trio.WouldBlock):
+            self._post.send_nowait(Letter(org, AutoCreate(wanted), None))
+            self._being_made.update((org, name) for name in wanted)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        task_status.started()
+        while True:
+            letters = await self._drain()
+            facts: list[CatalogFact] = []
+            replies = [self._decide(letter, facts) for letter in letters]
+            if facts:
+                await self._journal.append(facts)
+            self._publish(facts)
+            for letter, reply in zip(letters, replies, strict=True):
+                self._answer(letter, reply)
+            if self._journal.due:
+                await self._journal.snapshot(self._catalog.facts())
+
+    async def _drain(self) -> list[Letter]:
+        letters = [await self._inbox.receive()]
+        with suppress(trio.WouldBlock):
+            while len(letters) < ROUND_SIZE:
+                letters.append(self._inbox.receive_nowait())
+        return letters
+
+    def _decide(self, letter: Letter, facts: list[CatalogFact]) -> object:
+        """What the letter comes to. Its facts are applied, so that the next letter sees them."""
+        op = letter.op
+        try:
+            new, reply = self._handle(op, letter.org)
+        except KafkaError as refused:
+            assert not isinstance(op, AutoCreate)
+            return op.refusal(refused.code, refused.message)
+        except (
+            Exception
+        ):  # a mistake of ours must not end the broker: the client is told, nothing has changed
+            log.exception("%s failed", type(op).__name__)
+            assert not isinstance(op, AutoCreate)
+            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        for fact in new:
+            self._catalog.apply(fact)
+        facts += new
+        return reply
+
+    def _handle(self, op: Op[Any] | AutoCreate, org: OrgId) -> tuple[Sequence[CatalogFact], object]:
+        match op:
+            case CreateTopics():
+                return self._admin.create(op, org)
+            case DeleteTopics():
+                return self._admin.delete(op, org)
+            case CreatePartitions():
+                return self._admin.grow(op, org)
+            case AutoCreate():
+                return self._admin.create_by_use(op.names, org), None
+            case AlterConfigs():
+                return self._configs.alter(op, org)
+            case IncrementalAlterConfigs():
+                return self._configs.alter_incrementally(op, org)
+        raise TypeError(f"{type(op).__name__} is not for the catalog keeper")
+
+    def _publish(self, facts: Iterable[CatalogFact]) -> None:
+        for fact in facts:
+            self._discard(self._topics.publish(fact))
+
+    def _answer(self, letter: Letter, reply: object) -> None:
+        if isinstance(letter.op, AutoCreate):
+            self._being_made.difference_update((letter.org, name) for name in letter.op.names)
+        elif letter.waiter is not None:
+            with suppress(trio.BrokenResourceError):  # whoever hung up is not told
+                letter.waiter.send_nowait(reply)

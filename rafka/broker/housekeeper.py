@@ -1,0 +1,138 @@
+"""The housekeeper: all that has to be done now and then, and that nobody waits for.
+
+Old records are removed and logs compacted, what was removed is taken off the disk,
+idle producers are forgotten, and checkpoints are written, so that the next start has
+little to do. One task does one thing after another: nothing here is urgent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NoReturn
+
+import trio
+
+from ..config import Config
+from ..env import Env
+from ..errors import KafkaError
+from ..storage.backend import LogBackend, LogName
+from ..storage.compaction import CompactionPolicy, compact
+from .topics import LiveTopic, Topics
+
+log = logging.getLogger(__name__)
+
+FIRST_CHECK_S: Final = 30.0  # retention is first looked at so long after the start, as in Kafka
+PRODUCERS_EVERY_S: Final = 600.0
+REMOVE_EVERY_S: Final = 15.0
+
+
+class Housekeeper:
+    def __init__(self, config: Config, topics: Topics, backend: LogBackend, env: Env) -> None:
+        self._config = config
+        self._topics = topics
+        self._backend = backend
+        self._env = env
+        self._doomed: list[LogName] = []
+        self._doom = trio.Event()
+
+    def discard(self, names: Iterable[LogName]) -> None:
+        """Have these logs deleted: their topic is gone."""
+        self._doomed += names
+        if self._doomed:
+            self._doom.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        config = self._config
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._delete_logs)
+            nursery.start_soon(
+                self._every, config.log.retention_check_interval_ms / 1000, FIRST_CHECK_S, self._expire
+            )
+            nursery.start_soon(self._every, REMOVE_EVERY_S, REMOVE_EVERY_S, self._remove)
+            nursery.start_soon(
+                self._every,
+                config.storage.checkpoint_interval_ms / 1000,
+                config.storage.checkpoint_interval_ms / 1000,
+                self._backend.checkpoint,
+            )
+            nursery.start_soon(self._every, PRODUCERS_EVERY_S, PRODUCERS_EVERY_S, self._forget_producers)
+            if config.cleaner.enabled:
+                backoff = config.cleaner.backoff_ms / 1000
+                nursery.start_soon(self._every, backoff, backoff, self._compact)
+            task_status.started()
+        raise AssertionError("unreachable")
+
+    async def _every(self, seconds: float, first: float, work: Callable[[], Awaitable[object]]) -> NoReturn:
+        await trio.sleep(min(first, seconds))
+        while True:
+            await work()
+            await trio.sleep(seconds)
+
+    async def _delete_logs(self) -> NoReturn:
+        while True:
+            await self._doom.wait()
+            self._doom = trio.Event()
+            while self._doomed:
+                await self._backend.delete(self._doomed.pop())
+
+    async def _remove(self) -> None:
+        await self._backend.remove_deleted(self._now_ms())
+
+    async def _expire(self) -> None:
+        """Remove what is older, or more, than its topic keeps."""
+        for live in list(self._topics):
+            for partition in list(live.opened()):
+                plog, config = partition.log, live.config
+                if plog.failed is not None:
+                    continue
+                # A topic that is only compacted gives up what lies below its start and nothing else.
+                removed = plog.expire(
+                    self._now_ms(),
+                    config.retention_ms if config.delete else -1,
+                    config.retention_bytes if config.delete else -1,
+                    partition.high_watermark,
+                )
+                if removed:
+                    log.info(
+                        "%s-%d: %d segments removed, the log begins at offset %d",
+                        live.name,
+                        partition.index,
+                        removed,
+                        plog.start_offset,
+                    )
+                    partition.wake()
+            await trio.lowlevel.checkpoint()
+
+    async def _compact(self) -> None:
+        for live in list(self._topics):
+            if live.config.compact:
+                await self._compact_topic(live)
+
+    async def _compact_topic(self, live: LiveTopic) -> None:
+        config = live.config
+        policy = CompactionPolicy(
+            min_dirty_ratio=config.min_cleanable_dirty_ratio,
+            min_lag_ms=config.min_compaction_lag_ms,
+            max_lag_ms=config.max_compaction_lag_ms,
+            delete_retention_ms=config.delete_retention_ms,
+        )
+        for partition in list(live.opened()):
+            try:
+                result = await compact(
+                    partition.log, policy, self._now_ms(), partition.last_stable_offset, self._env
+                )
+            except KafkaError as broken:
+                log.error("%s-%d could not be compacted: %s", live.name, partition.index, broken)
+                continue
+            log.debug("%s-%d: %s", live.name, partition.index, result)
+
+    async def _forget_producers(self) -> None:
+        idle_ms = self._config.producers.id_expiration_ms
+        for live in list(self._topics):
+            for partition in live.opened():
+                partition.producers.forget_idle(self._now_ms(), idle_ms)
+            await trio.lowlevel.checkpoint()
+
+    def _now_ms(self) -> int:
+        return int(self._env.now() * 1000)

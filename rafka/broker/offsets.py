@@ -1,0 +1,245 @@
+"""What can be said of offsets: by time, by leader epoch, and where a log begins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import ErrorCode, KafkaError
+from ..machines.catalog import INTERNAL_TOPICS, valid_name
+from ..ops.base import Envelope
+from ..ops.log import (
+    ActiveProducer,
+    DeleteRecords,
+    DeleteRecordsPartition,
+    DeleteRecordsReply,
+    DescribeProducers,
+    DescribeProducersReply,
+    ListOffsets,
+    ListOffsetsPartition,
+    ListOffsetsReply,
+    OffsetForLeaderEpoch,
+    OffsetForLeaderEpochReply,
+    PartitionDeleted,
+    PartitionEpochEnd,
+    PartitionOffset,
+    PartitionProducers,
+    TopicDeleted,
+    TopicEpochEnds,
+    TopicOffsets,
+    TopicProducers,
+)
+from .later import Soon
+from .partition import Partition
+from .topics import Topics
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+ORDINARY_READER: Final = -1
+NO_EPOCH: Final = -1
+
+
+class Offsets:
+    """Answers ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.topics = topics
+
+    # --- list offsets -------------------------------------------------------------------
+
+    def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Soon[ListOffsetsReply]:
+        if any(p.timestamp >= 0 or p.timestamp == MAX_TIMESTAMP for t in op.topics for p in t.partitions):
+            return Soon(self._list_by_time, envelope, op)
+        twice = _named_twice(op)
+        topics = [
+            TopicOffsets(
+                name=name, partitions=[self._by_position(envelope, op, name, p, twice) for p in partitions]
+            )
+            for name, partitions in _merged(op).items()
+        ]
+        return ListOffsetsReply(topics=topics)
+
+    async def _list_by_time(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply:
+        twice = _named_twice(op)
+        topics = []
+        for name, partitions in _merged(op).items():
+            found = []
+            for asked in partitions:
+                answer = self._by_position(envelope, op, name, asked, twice)
+                by_time = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+                if by_time and answer.error_code is ErrorCode.NONE:
+                    answer = await self._by_time(envelope, op, name, asked)
+                found.append(answer)
+            topics.append(TopicOffsets(name=name, partitions=found))
+        return ListOffsetsReply(topics=topics)
+
+    def _by_position(
+        self,
+        envelope: Envelope,
+        op: ListOffsets,
+        name: str,
+        asked: ListOffsetsPartition,
+        twice: set[tuple[str, int]],
+    ) -> PartitionOffset:
+        """All that can be told without looking into the log: every refusal, and the ends of it."""
+        index, timestamp = asked.partition_index, asked.timestamp
+        try:
+            if twice and (name, index) in twice:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            if timestamp < op.lowest_timestamp:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+            partition = self.topics.by_name(envelope.org_id, name).partition(index)
+            if op.isolation_level not in (0, 1):
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if asked.current_leader_epoch != NO_EPOCH:
+                partition.check_epoch(asked.current_leader_epoch)
+            if partition.log.failed is not None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        except KafkaError as refused:
+            return PartitionOffset(partition_index=index, error_code=refused.code)
+        log = partition.log
+        if timestamp == LATEST:
+            ordinary = op.replica_id == ORDINARY_READER
+            offset = partition.ceiling(op.isolation_level) if ordinary else log.end_offset
+            return PartitionOffset(partition_index=index, offset=offset, leader_epoch=partition.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            epoch = log.epoch_of(log.start_offset) if log.end_offset else NO_EPOCH
+            return PartitionOffset(partition_index=index, offset=log.start_offset, leader_epoch=epoch)
+        return PartitionOffset(partition_index=index)
+
+    async def _by_time(
+        self, envelope: Envelope, op: ListOffsets, name: str, asked: ListOffsetsPartition
+    ) -> PartitionOffset:
+        partition = self.topics.by_name(envelope.org_id, name).partition(asked.partition_index)
+        try:
+            if asked.timestamp == MAX_TIMESTAMP:
+                found = await partition.log.latest_time()
+            else:
+                found = await partition.log.find_time(asked.timestamp)
+        except KafkaError as broken:
+            return PartitionOffset(partition_index=asked.partition_index, error_code=broken.code)
+        if found is None or found.offset >= partition.ceiling(op.isolation_level):
+            return PartitionOffset(partition_index=asked.partition_index)
+        return PartitionOffset(
+            partition_index=asked.partition_index,
+            timestamp=found.timestamp,
+            offset=found.offset,
+            leader_epoch=found.epoch,
+        )
+
+    # --- leader epochs --------------------------------------------------------------------
+
+    def epoch_ends(self, envelope: Envelope, op: OffsetForLeaderEpoch) -> OffsetForLeaderEpochReply:
+        topics = []
+        for topic in op.topics:
+            ends = []
+            for asked in topic.partitions:
+                try:
+                    partition = self.topics.by_name(envelope.org_id, topic.topic).partition(asked.partition)
+                    if asked.current_leader_epoch != NO_EPOCH:
+                        partition.check_epoch(asked.current_leader_epoch)
+                    epoch, end = partition.epoch_end(asked.leader_epoch)
+                except KafkaError as refused:
+                    ends.append(PartitionEpochEnd(partition=asked.partition, error_code=refused.code))
+                else:
+                    ends.append(
+                        PartitionEpochEnd(partition=asked.partition, leader_epoch=epoch, end_offset=end)
+                    )
+            topics.append(TopicEpochEnds(topic=topic.topic, partitions=ends))
+        return OffsetForLeaderEpochReply(topics=topics)
+
+    # --- deleting records -------------------------------------------------------------------
+
+    def delete_records(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
+        topics = []
+        for topic in op.topics:
+            deleted = []
+            for asked in topic.partitions:
+                try:
+                    low = self._delete(envelope, topic.name, asked)
+                except KafkaError as refused:
+                    deleted.append(
+                        PartitionDeleted(partition_index=asked.partition_index, error_code=refused.code)
+                    )
+                else:
+                    deleted.append(PartitionDeleted(partition_index=asked.partition_index, low_watermark=low))
+            topics.append(TopicDeleted(name=topic.name, partitions=deleted))
+        return DeleteRecordsReply(topics=topics)
+
+    def _delete(self, envelope: Envelope, name: str, asked: DeleteRecordsPartition) -> int:
+        if name in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        live = self.topics.by_name(envelope.org_id, name)
+        partition = live.partition(asked.partition_index)
+        if not live.config.delete:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
+        if partition.log.failed is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        offset = partition.high_watermark if asked.offset == -1 else asked.offset
+        if not 0 <= offset <= partition.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        partition.log.advance_start(offset)
+        partition.wake()
+        return partition.log.start_offset
+
+    # --- producers ----------------------------------------------------------------------------
+
+    def producers(self, envelope: Envelope, op: DescribeProducers) -> DescribeProducersReply:
+        topics = []
+        for topic in op.topics:
+            partitions = []
+            for index in topic.partition_indexes:
+                try:
+                    if not valid_name(topic.name):
+                        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                    partition = self.topics.by_name(envelope.org_id, topic.name).partition(index)
+                except KafkaError as refused:
+                    partitions.append(
+                        PartitionProducers(
+                            partition_index=index, error_code=refused.code, error_message=refused.message
+                        )
+                    )
+                else:
+                    partitions.append(
+                        PartitionProducers(partition_index=index, active_producers=_active(partition))
+                    )
+            topics.append(TopicProducers(name=topic.name, partitions=partitions))
+        return DescribeProducersReply(topics=topics)
+
+
+def _active(partition: Partition) -> list[ActiveProducer]:
+    return [
+        ActiveProducer(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=producer.first_open_offset,
+        )
+        for producer_id, producer in partition.producers.by_id.items()
+    ]
+
+
+def _merged(op: ListOffsets) -> dict[str, list[ListOffsetsPartition]]:
+    """The partitions of each topic, each once, whichever way they were named twice."""
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for topic in op.topics:
+        known = topics.get(topic.name)
+        topics[topic.name] = topic.partitions if known is None else known + topic.partitions
+    for name, partitions in topics.items():
+        if len(partitions) > 1:
+            topics[name] = list({p.partition_index: p for p in partitions}.values())
+    return topics
+
+
+def _named_twice(op: ListOffsets) -> set[tuple[str, int]]:
+    if len(op.topics) == 1 and len(op.topics[0].partitions) == 1:
+        return set()
+    seen: set[tuple[str, int]] = set()
+    twice = set()
+    for topic in op.topics:
+        for asked in topic.partitions:
+            key = topic.name, asked.partition_index
+            if key in seen:
+                twice.add(key)
+            seen.add(key)
+    return twice

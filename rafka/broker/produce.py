@@ -1,0 +1,188 @@
+"""Produce: check, place and append, in the task of whoever asks.
+
+Each partition stands for itself: one may take its batch while the next refuses. With
+acks=all the reply waits until the batches are durable; by then they are appended, in
+order, so that a connection may go on to its next request meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from ..errors import ErrorCode, KafkaError
+from ..machines.catalog import INTERNAL_TOPICS
+from ..ops.base import Envelope
+from ..ops.log import (
+    PartitionProduceReply,
+    Produce,
+    ProduceReply,
+    RecordError,
+    TopicProduceReply,
+)
+from ..records.batch import TRANSACTIONAL_BIT
+from ..records.check import BadBatch, check
+from ..types import Buffer
+from .later import Soon
+from .partition import Partition
+from .topics import LiveTopic, Topics
+
+log = logging.getLogger(__name__)
+
+ACKS: Final = (-1, 0, 1)
+ALL: Final = -1
+ALWAYS_LOOKED_AT: Final = 100  # first batches of a sender whose records are looked at one by one
+SAMPLE_EVERY: Final = 64  # of its batches after those
+# With one replica Kafka is never late, whatever the client allows it. A sync may be: it
+# is given at least this long, and at the most that.
+TIMEOUT_MIN_S: Final = 5.0
+TIMEOUT_MAX_S: Final = 60.0
+FOUND_WHILE_APPENDING: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+_ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
+
+
+class Writer:
+    """Answers Produce."""
+
+    def __init__(self, topics: Topics, now: Callable[[], float]) -> None:
+        self.topics = topics
+        self._now = now
+
+    def produce(self, envelope: Envelope, op: Produce) -> ProduceReply | Soon[ProduceReply]:
+        if op.acks not in ACKS:
+            return op.refusal(ErrorCode.INVALID_REQUIRED_ACKS)
+        if _transactional(op):
+            # No transactional id is known here: without one the client may not, with one it is a stranger's.
+            if op.transactional_id is None:
+                return op.refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return op.refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        now_ms = int(self._now() * 1000)
+        pending: list[tuple[Partition, int, PartitionProduceReply]] = []
+        responses = []
+        for topic in op.topic_data:
+            name, topic_id = topic.name, topic.topic_id
+            try:
+                live = (
+                    self.topics.by_id(envelope.org_id, topic_id)
+                    if op.by_id
+                    else self.topics.by_name(envelope.org_id, name)
+                )
+            except KafkaError as unknown:
+                code = unknown.code
+                if name in INTERNAL_TOPICS:
+                    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+                live = None
+            partitions = topic.partition_data
+            if len(partitions) > 1:  # named twice, the last one counts
+                partitions = list({p.index: p for p in partitions}.values())
+            replies = []
+            for data in partitions:
+                if live is None:
+                    reply = PartitionProduceReply(index=data.index, error_code=code)
+                else:
+                    reply = self._write(envelope, op, live, data.index, data.records, now_ms, pending)
+                replies.append(reply)
+            responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
+        reply_to_all = ProduceReply(responses=responses)
+        if op.acks == ALL and pending:
+            return Soon(self._wait, op, reply_to_all, pending, overlaps=True)
+        return reply_to_all
+
+    def _write(
+        self,
+        envelope: Envelope,
+        op: Produce,
+        live: LiveTopic,
+        index: int,
+        records: Buffer | None,
+        now_ms: int,
+        pending: list[tuple[Partition, int, PartitionProduceReply]],
+    ) -> PartitionProduceReply:
+        """One partition's batch. What has to become durable first goes into `pending`."""
+        start_offset = -1
+        try:
+            partition = live.partition(index)
+            plog = partition.log
+            start_offset = plog.start_offset
+            envelope.batches += 1
+            sample = envelope.batches <= ALWAYS_LOOKED_AT or envelope.batches % SAMPLE_EVERY == 0
+            rules = live.rules(op.zstd_allowed, sample)
+            if rules.log_append_time:
+                now_ms = partition.append_time(now_ms)
+            accepted = check(records, rules, now_ms)
+            appended = partition.append(accepted, rules.log_append_time)
+        except BadBatch as bad:
+            log.debug("a batch for %s-%d was refused: %s", live.name, index, bad)
+            return PartitionProduceReply(
+                index=index,
+                error_code=bad.code,
+                log_start_offset=start_offset if bad.appending else -1,
+                record_errors=[
+                    RecordError(batch_index=at, batch_index_error_message=why)
+                    for at, why in bad.record_errors
+                ],
+                error_message=bad.message,
+            )
+        except KafkaError as refused:
+            known = refused.code in FOUND_WHILE_APPENDING
+            return PartitionProduceReply(
+                index=index,
+                error_code=refused.code,
+                log_start_offset=start_offset if known else -1,
+            )
+        reply = PartitionProduceReply(
+            index=index,
+            base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=plog.start_offset,
+        )
+        if plog.durable and plog.flushed_offset < appended.next_offset:
+            pending.append((partition, appended.next_offset, reply))
+        return reply
+
+    async def _wait(
+        self,
+        op: Produce,
+        reply: ProduceReply,
+        pending: list[tuple[Partition, int, PartitionProduceReply]],
+    ) -> ProduceReply:
+        """Answer when all is durable; those that are not in time are told so, though they may become so."""
+        timeout = min(max(op.timeout_ms / 1000, TIMEOUT_MIN_S), TIMEOUT_MAX_S)
+        with trio.move_on_after(timeout) as scope:
+            for partition, offset, _ in pending:
+                await partition.wait_durable(offset)
+        if not scope.cancelled_caught:
+            return reply
+        late = {id(told) for partition, offset, told in pending if partition.log.flushed_offset < offset}
+        return ProduceReply(
+            responses=[
+                TopicProduceReply(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[
+                        PartitionProduceReply(index=p.index, error_code=ErrorCode.REQUEST_TIMED_OUT)
+                        if id(p) in late
+                        else p
+                        for p in topic.partition_responses
+                    ],
+                )
+                for topic in reply.responses
+            ]
+        )
+
+
+def _transactional(op: Produce) -> bool:
+    """Whether any batch claims to be part of a transaction. Looked at before any checksum, as Kafka does."""
+    for topic in op.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) > _ATTRIBUTES_AT
+                and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+            ):
+                return True
+    return False

@@ -1,0 +1,97 @@
+"""ApiVersions: what is served, read off the routes.
+
+The one request that may come in a version nobody knows: it is then answered in
+version 0, so that any client can find out what to speak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ErrorCode
+from ..types import message
+from ..wire.apis.api_versions import API_VERSIONS
+
+if TYPE_CHECKING:
+    from .server import Gateway
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+# (name, lowest and highest level understood). Only what is true here: no transactions, no groups yet.
+# metadata.version tells clients of which Kafka release the answers are: 30 is 4.3.
+FEATURES: Final = (("metadata.version", 7, 30), ("eligible.leader.replicas.version", 0, 1))
+
+
+@message
+class ServedApi:
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+@message
+class SupportedFeature:
+    name: str
+    min_version: int
+    max_version: int
+
+
+@message
+class FinalizedFeature:
+    name: str
+    max_version_level: int
+    min_version_level: int
+
+
+@message
+class ApiVersionsReply:
+    error_code: ErrorCode = ErrorCode.NONE
+    api_keys: Sequence[ServedApi] = ()
+    supported_features: Sequence[SupportedFeature] = ()
+    finalized_features_epoch: int = -1
+    finalized_features: Sequence[FinalizedFeature] = ()
+
+
+def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
+    request, _ = API_VERSIONS.request_decoder(version)(frame, at)
+    if version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsReply(error_code=ErrorCode.INVALID_REQUEST)
+    return served(version)
+
+
+def unsupported(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
+    """The body is not looked at: nobody knows what it means."""
+    versions = API_VERSIONS.versions
+    return ApiVersionsReply(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ServedApi(api_key=API_VERSIONS.key, min_version=versions[0], max_version=versions[-1])],
+    )
+
+
+@cache
+def served(version: int) -> ApiVersionsReply:
+    from .routes import ROUTES
+
+    return ApiVersionsReply(
+        api_keys=[
+            ServedApi(api_key=key, min_version=route.api.listed[0], max_version=route.api.listed[-1])
+            for key, route in sorted(ROUTES.items())
+        ],
+        # Version 3 has no way to say a lowest level of 0, so such features are left out of it.
+        supported_features=[
+            SupportedFeature(name=name, min_version=low, max_version=high)
+            for name, low, high in FEATURES
+            if low > 0 or version >= 4
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            FinalizedFeature(name=name, max_version_level=high, min_version_level=high)
+            for name, _, high in FEATURES
+        ],
+    )

@@ -1,0 +1,112 @@
+"""Frames out of bytes, without copying what comes whole.
+
+Most requests arrive whole and are read where they lie, in a buffer that all
+connections share. Only of a frame that came in part does a connection own memory:
+as much as has come, doubling, and never more than the frame.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ..wire.errors import WireError
+from .budget import ByteBudget
+from .transport import Transport
+
+FIRST_GROWTH: Final = 1 << 20  # a frame is given this much room before most of it has come
+SIZE_FIELD: Final = 4
+_SIZE: Final = Struct(">i")
+UNCOUNTED: Final = 64 * 1024  # frames up to this size are not worth the budget's while
+
+
+class Incoming:
+    """The bytes of one connection on their way to frames."""
+
+    def __init__(self, transport: Transport, shared: memoryview, budget: ByteBudget, frame_max: int) -> None:
+        self._transport = transport
+        self._shared = shared
+        self._budget = budget
+        self._frame_max = frame_max
+        self._head = b""  # less than a frame's size field
+        self._body: bytearray | None = None  # of a frame that has come in part
+        self._size = 0
+        self._filled = 0
+        self._counted = 0
+
+    @property
+    def midway(self) -> bool:
+        """Whether a request has begun and not ended."""
+        return self._body is not None or bool(self._head)
+
+    @property
+    def missing(self) -> int:
+        """The size of the frame that has come in part, 0 where there is none."""
+        return self._size if self._body is not None else 0
+
+    async def receive(self) -> memoryview | None:
+        """More bytes, beginning with a frame; None at the end. Good until the next await of anybody."""
+        if self._body is not None:
+            return await self._fill(self._body)
+        size = await self._transport.receive_into(self._shared)
+        if not size:
+            return None
+        if self._head:
+            joined = memoryview(self._head + self._shared[:size])
+            self._head = b""
+            return joined
+        return self._shared[:size]
+
+    def frame_end(self, data: memoryview, at: int) -> int:
+        """Where the frame that begins at `at` ends; -1 where it has not come whole, and then it is kept."""
+        left = len(data) - at
+        if left < SIZE_FIELD:
+            self._head = bytes(data[at:])
+            return -1
+        (size,) = _SIZE.unpack_from(data, at)
+        if not 0 < size <= self._frame_max:
+            raise WireError(_what_it_may_be(size, data, at))
+        end: int = at + SIZE_FIELD + size
+        if end > len(data):
+            self._begin(SIZE_FIELD + size, data[at:])
+            return -1
+        return end
+
+    def release(self) -> None:
+        """The large frame last received is done with."""
+        self._budget.give_back(self._counted)
+        self._counted = 0
+
+    def _begin(self, size: int, first: memoryview) -> None:
+        self._size = size
+        self._filled = len(first)
+        self._body = bytearray(min(size, max(FIRST_GROWTH, 2 * len(first))))
+        self._body[: len(first)] = first
+
+    async def _fill(self, body: bytearray) -> memoryview | None:
+        """Receive until the frame that came in part is whole."""
+        size = self._size
+        while self._filled < size:
+            if size > UNCOUNTED and self._counted < len(body):
+                growth = len(body) - self._counted
+                await self._budget.take(growth)
+                self._counted += growth
+            with memoryview(body) as view:
+                came = await self._transport.receive_into(view[self._filled :])
+            if not came:
+                return None
+            self._filled += came
+            if self._filled == len(body) < size:
+                body.extend(bytes(min(size, 2 * len(body)) - len(body)))
+        self._body = None
+        return memoryview(body)
+
+
+def _what_it_may_be(size: int, data: memoryview, at: int) -> str:
+    """A size that cannot be is most often the beginning of another protocol."""
+    start = bytes(data[at : at + SIZE_FIELD])
+    if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE"):
+        return "an HTTP request came to a Kafka listener"
+    if start[:2] == b"\x16\x03":
+        return "a TLS greeting came to a listener that speaks plain text"
+    return f"a request of {size} bytes"

@@ -1,0 +1,71 @@
+"""What only the version of a request says: told to the op before it is asked, and to the reply after.
+
+Ops are the same for all versions. Where an old client means something else by the
+same bytes, or expects something else in the answer, it is said here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+from ..errors import ErrorCode, KafkaError
+from ..ops.base import Op
+from ..ops.cluster import ListConfigResources
+from ..ops.log import Fetch, ListOffsets, Produce, ProduceReply
+from ..ops.topics import Metadata
+from ..types import NO_TOPIC_ID
+
+OpT = TypeVar("OpT", bound=Op[Any])
+
+# The special timestamps of ListOffsets, and the version that brought each.
+LOWEST_TIMESTAMP: Final = {**dict.fromkeys(range(7), -2), 7: -3, 8: -4, 9: -5, 10: -5}
+
+
+class Unanswered(Exception):
+    """The client asked for no reply. `failed`: it learns of an error by losing its connection."""
+
+    def __init__(self, failed: bool) -> None:
+        super().__init__(failed)
+        self.failed = failed
+
+
+def _tell(op: Op[Any], **what: object) -> None:
+    """Set fields of an op that has just been decoded, and that nobody else has seen."""
+    for name, value in what.items():
+        object.__setattr__(op, name, value)
+
+
+def prepare_produce(op: Produce, version: int) -> None:
+    _tell(op, by_id=version >= 13, zstd_allowed=version >= 7)
+
+
+def settle_produce(op: Produce, reply: ProduceReply, version: int) -> ProduceReply:
+    """acks=0 is never answered; a write that failed closes the connection instead."""
+    if op.acks != 0:
+        return reply
+    raise Unanswered(failed=any(p.error_code for topic in reply.responses for p in topic.partition_responses))
+
+
+def prepare_fetch(op: Fetch, version: int) -> None:
+    _tell(op, by_id=version >= 13)
+
+
+def prepare_list_offsets(op: ListOffsets, version: int) -> None:
+    _tell(op, lowest_timestamp=LOWEST_TIMESTAMP.get(version, -6))
+
+
+def prepare_metadata(op: Metadata, version: int) -> None:
+    """Version 0 says "all" with an empty list. Only from 12 on may a topic be asked for by id."""
+    if version == 0 and not op.topics:
+        _tell(op, topics=None)
+    for topic in op.topics or ():
+        if version < 12 and (topic.name is None or topic.topic_id != NO_TOPIC_ID):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata v{version} cannot name a topic by its id")
+        if topic.name is None and topic.topic_id == NO_TOPIC_ID:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic has neither name nor id")
+
+
+def prepare_list_config_resources(op: ListConfigResources, version: int) -> None:
+    """Version 0 is ListClientMetricsResources."""
+    if version == 0:
+        _tell(op, resource_types=None)

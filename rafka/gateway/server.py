@@ -1,0 +1,272 @@
+"""The gateway: listeners, a task per connection, and the bounds that they all share.
+
+It owns connections and nothing else. Each listener accepts while there is room for one
+more connection; a connection costs one task and no memory of its own beyond a request
+that came in part. One more task, the watchman, looks at all connections once a second
+and closes what is overdue: it is why no request needs a timer.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from ..config import Config, ConfigError, Listener
+from ..link import Link
+from ..ops.base import Envelope
+from .budget import ByteBudget
+from .connection import Connection
+from .incoming import Incoming
+from .readiness import Readiness
+from .transport import SocketTransport, StreamTransport, Transport
+
+log = logging.getLogger(__name__)
+
+SHARED_BUFFER: Final = 256 * 1024
+BACKLOG: Final = 1024
+WATCH_S: Final = 1.0
+UNSENT_MAX: Final = 256 * 1024 * 1024  # replies that slow readers leave lying, all together
+NOTES_EVERY_S: Final = 10.0  # one line about an address in this time, however often it errs
+NOTED_MAX: Final = 1000
+READ_PER_S: Final = 64 * 1024  # what a request may take longer for each second
+OUT_OF_HANDLES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+
+
+@attrs.frozen
+class Bound:
+    """A listener that is bound, and what its clients are told to connect to."""
+
+    sockets: tuple[socket.socket, ...]
+    listener: Listener  # the address listened on, with the true port
+    advertised: Listener | None  # None: the address on which the client came
+
+
+class Gateway:
+    def __init__(self, config: Config, link: Link) -> None:
+        network = config.network
+        self.link = link
+        self.closing = False
+        self.clock = trio.current_time()  # good to a second; saves a system call per request
+        self.elements = network.elements
+        self.in_flight = network.in_flight
+        self._network = network
+        self._shared = memoryview(bytearray(SHARED_BUFFER))
+        self._budget = ByteBudget(network.queued_bytes)
+        self._readiness = Readiness()
+        self._connections: set[Connection] = set()
+        self._per_address: Counter[str] = Counter()
+        self._room = trio.Event()
+        self._noted: dict[str, float] = {}
+        self._bound: list[Bound] = []
+
+    # --- life -----------------------------------------------------------------------
+
+    def bind(self) -> list[Bound]:
+        """Take the addresses. ConfigError names the one that is taken or not ours."""
+        for index, listener in enumerate(self._network.listen):
+            sockets = _bind(listener)
+            port = sockets[0].getsockname()[1]
+            self._bound.append(
+                Bound(
+                    sockets,
+                    attrs.evolve(listener, port=port),
+                    self._network.advertised(index, port),
+                )
+            )
+        return self._bound
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until `close` has been called and every connection is done."""
+        async with trio.open_nursery() as background:
+            background.start_soon(self._readiness.run)
+            background.start_soon(self._watch)
+            async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as listeners:
+                    self._listeners = listeners
+                    for bound in self._bound:
+                        for sock in bound.sockets:
+                            listeners.start_soon(self._accept, sock, bound, connections)
+                    task_status.started()
+                self._close_sockets()
+            background.cancel_scope.cancel()
+        self._readiness.close()
+
+    def close(self) -> None:
+        """Accept no more; connections end when what they have taken in is answered."""
+        self.closing = True
+        self._listeners.cancel_scope.cancel()
+        for connection in self._connections:
+            if connection.idle:
+                connection.scope.cancel()
+
+    async def serve_stream(self, stream: trio.abc.Stream, envelope: Envelope | None = None) -> None:
+        """Serve a client over any Trio stream, until it goes."""
+        transport = StreamTransport(stream)
+        try:
+            await self._serve(transport, envelope or Envelope(host="localhost", port=9092))
+        finally:
+            await transport.aclose()
+
+    # --- connections -------------------------------------------------------------------
+
+    async def _accept(self, sock: socket.socket, bound: Bound, connections: trio.Nursery) -> None:
+        while True:
+            while len(self._connections) >= self._network.max_connections:
+                await self._room.wait()
+            await trio.lowlevel.checkpoint()
+            try:
+                client, address = sock.accept()
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(sock)
+                continue
+            except OSError as error:
+                if error.errno not in OUT_OF_HANDLES:
+                    continue  # the client was gone before it was accepted
+                log.error("cannot accept connections: %s", error.strerror)
+                await trio.sleep(0.1)
+                continue
+            peer: str = address[0]
+            if self._per_address[peer] >= self._network.max_connections_per_ip:
+                self._note_address(peer, f"refused: {self._per_address[peer]} connections from there already")
+                client.close()
+                continue
+            connections.start_soon(self._serve_socket, client, peer, bound)
+
+    async def _serve_socket(self, client: socket.socket, peer: str, bound: Bound) -> None:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        told = bound.advertised
+        if told is None:
+            local = client.getsockname()
+            told = attrs.evolve(bound.listener, host=local[0])
+        envelope = Envelope(client_host="/" + peer, host=told.host, port=told.port)
+        transport = SocketTransport(client, self._readiness)
+        self._per_address[peer] += 1
+        try:
+            await self._serve(transport, envelope)
+        finally:
+            transport.close()
+            self._per_address[peer] -= 1
+            if not self._per_address[peer]:
+                del self._per_address[peer]
+
+    async def _serve(self, transport: Transport, envelope: Envelope) -> None:
+        incoming = Incoming(transport, self._shared, self._budget, self._network.max_request_bytes)
+        connection = Connection(self, incoming, transport.send, envelope)
+        self._connections.add(connection)
+        try:
+            with connection.scope:
+                await connection.serve()
+        finally:
+            self._connections.discard(connection)
+            if len(self._connections) < self._network.max_connections:
+                self._room.set()
+                self._room = trio.Event()
+
+    def _close_sockets(self) -> None:
+        for bound in self._bound:
+            for sock in bound.sockets:
+                sock.close()
+
+    # --- watching ------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            await trio.sleep(WATCH_S)
+            self.clock = trio.current_time()
+            for connection in self._connections:
+                if why := self._overdue(connection):
+                    self.note(connection, f"closed: {why}")
+                    connection.scope.cancel()
+            self._cut_slow_readers()
+
+    def _overdue(self, connection: Connection) -> str | None:
+        now, network = self.clock, self._network
+        if connection.writing_since is not None:
+            if now - connection.writing_since > network.write_stall_ms / 1000:
+                return "it takes nothing of what is sent to it"
+        elif connection.idle:
+            if not connection.greeted and now - connection.last_active > network.first_request_ms / 1000:
+                return "no request came"
+            if connection.began is not None:
+                allowed = network.request_read_ms / 1000 + connection.missing / READ_PER_S
+                if now - connection.began > allowed:
+                    return "a request did not arrive in time"
+            if now - connection.last_active > network.max_idle_ms / 1000:
+                return "nothing was asked for a long time"
+        return None
+
+    def _cut_slow_readers(self) -> None:
+        """Replies that nobody takes must not fill the memory: those who wait longest go first."""
+        stalled = [c for c in self._connections if c.writing_since is not None]
+        total = sum(connection.unsent for connection in stalled)
+        for connection in sorted(stalled, key=lambda c: c.writing_since or 0):
+            if total <= UNSENT_MAX:
+                return
+            self.note(connection, "closed: too many replies lie unread, and it has taken none for longest")
+            connection.scope.cancel()
+            total -= connection.unsent
+
+    def note(self, connection: Connection, what: str) -> None:
+        self._note_address(connection.envelope.client_host, what)
+
+    def _note_address(self, address: str, what: str) -> None:
+        """One line about what a client did, and no flood of them."""
+        now = self.clock
+        if now - self._noted.get(address, -NOTES_EVERY_S) < NOTES_EVERY_S:
+            return
+        if len(self._noted) >= NOTED_MAX:
+            self._noted.clear()
+        self._noted[address] = now
+        log.info("connection from %s %s", address, what)
+
+
+def _bind(listener: Listener) -> tuple[socket.socket, ...]:
+    """All sockets of one listener: one, or one per address family where it is every interface."""
+    host = listener.host or None
+    try:
+        found = socket.getaddrinfo(
+            host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
+        )
+    except socket.gaierror as error:
+        raise ConfigError("listen", str(listener), f"no such address: {error.strerror}") from None
+    sockets: list[socket.socket] = []
+    port = listener.port
+    try:
+        for family, kind, protocol, _, address in found if host is None else found[:1]:
+            sock = socket.socket(family, kind, protocol)
+            sockets.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((address[0], port, *address[2:]))
+            sock.listen(BACKLOG)
+            sock.setblocking(False)
+            port = sock.getsockname()[1]
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        raise ConfigError("listen", str(listener), _why_not(error, listener)) from None
+    return tuple(sockets)
+
+
+def _why_not(error: OSError, listener: Listener) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {listener.port} is in use: stop what listens there, or choose another with --listen"
+    if error.errno == errno.EACCES:
+        return f"port {listener.port} needs more rights: use one above 1023"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address"
+    return error.strerror or str(error)
+
+
+def addresses(bound: Sequence[Bound]) -> str:
+    """For the start line."""
+    return ", ".join(str(b.listener) for b in bound)

@@ -1,0 +1,92 @@
+"""What an op is: a question to the broker, free of wire versions, typed by its reply.
+
+Ops keep the names and the numbers of the system that rafka follows. Field names are
+the wire's own, so that a decoded frame *is* an op, with no code between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from enum import IntEnum
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+import attrs
+
+from ..errors import ErrorCode
+from ..types import DEFAULT_ORG, OrgId
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class KafkaOp(IntEnum):
+    PRODUCE = 0x01
+    FETCH = 0x02
+    LIST_OFFSETS = 0x03
+    METADATA = 0x04
+    INIT_PRODUCER_ID = 0x05
+    JOIN_GROUP = 0x06
+    SYNC_GROUP = 0x07
+    HEARTBEAT = 0x08
+    LEAVE_GROUP = 0x09
+    OFFSET_COMMIT = 0x0A
+    OFFSET_FETCH = 0x0B
+    OFFSET_FOR_LEADER_EPOCH = 0x0C
+    DELETE_RECORDS = 0x0D
+    CREATE_TOPICS = 0x0E
+    DELETE_TOPICS = 0x0F
+    CREATE_PARTITIONS = 0x10
+    DESCRIBE_TOPIC_PARTITIONS = 0x11
+    DESCRIBE_CONFIGS = 0x12
+    ALTER_CONFIGS = 0x13
+    INCREMENTAL_ALTER_CONFIGS = 0x14
+    LIST_CONFIG_RESOURCES = 0x15
+    DESCRIBE_CLUSTER = 0x16
+    DESCRIBE_LOG_DIRS = 0x17
+    DESCRIBE_PRODUCERS = 0x18
+    ELECT_LEADERS = 0x19
+    ALTER_PARTITION_REASSIGNMENTS = 0x1A
+    LIST_PARTITION_REASSIGNMENTS = 0x1B
+
+
+class Op(Generic[R]):
+    """A question, typed by its reply: `ask(Produce(...))` gives a `ProduceReply`."""
+
+    code: ClassVar[KafkaOp]
+
+    def refusal(self, code: ErrorCode, message: str | None = None) -> R:
+        """The reply that says no, to everything that was asked. Each op knows its shape."""
+        raise NotImplementedError
+
+
+@attrs.define(kw_only=True)
+class Envelope:
+    """Who asks. Made once for a connection and used for each of its ops."""
+
+    org_id: OrgId = DEFAULT_ORG
+    principal: str = "User:ANONYMOUS"
+    client_id: str = ""
+    client_host: str = ""
+    # Where the client reached us, to be told in answers that name this broker.
+    host: str = ""
+    port: int = 0
+    # Batches of this sender that were taken so far: `record.validation=sampled` looks closely at the first.
+    batches: int = 0
+
+
+class Later(Protocol[R_co]):
+    """A reply that is not ready. Awaiting it may be cancelled; what the op did stays done."""
+
+    # True where the op's work is done and only its durability is awaited: the
+    # connection may take up the next request meanwhile, and answers in order.
+    overlaps: bool
+
+    def wait(self) -> Awaitable[R_co]: ...
+
+
+Answer: TypeAlias = "R | Later[R]"
+
+
+def is_later(answer: Any) -> bool:
+    """Replies are plain attrs objects; only a `Later` has `wait`."""
+    return hasattr(answer, "wait")

@@ -1,0 +1,197 @@
+"""A broker put together and run: the one place that knows every room.
+
+    storage         flusher
+    └─ actors       catalog keeper, housekeeper
+       └─ edges     gateway: listeners, and a task for each client
+
+Closing goes inside out: clients are answered and let go first, then the actors end,
+then the logs are flushed and marked as cleanly closed. If something inside fails, nothing
+is flushed any more: what was acknowledged is durable, and the next start recovers it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from .broker.broker import Broker
+from .broker.catalog_keeper import CatalogKeeper
+from .broker.configs import ConfigKeeper
+from .broker.describe import Describer
+from .broker.fetch import Fetcher
+from .broker.housekeeper import Housekeeper
+from .broker.offsets import Offsets
+from .broker.produce import Writer
+from .broker.producer_ids import ProducerIds
+from .broker.topics import Topics
+from .config import Config
+from .env import Env, real_env
+from .gateway.server import Bound, Gateway
+from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
+from .machines.facts import FactRegistry
+from .machines.fetch_sessions import FetchSessions
+from .machines.topic_admin import TopicAdmin, TopicRules
+from .ops.base import Envelope
+from .storage.backend import LogBackend, LogName
+from .storage.journal import JOURNAL, Journal, open_journal
+from .types import TopicId
+
+PARKED_MAX_S: Final = 60.0  # a fetch waits no longer than this, whatever its client says
+
+
+@attrs.frozen
+class RunningBroker:
+    """A broker that is serving. `bound` is empty where it was opened without listeners."""
+
+    config: Config
+    link: Broker
+    bound: list[Bound]
+    cluster_id: str
+    _gateway: Gateway
+
+    async def serve_stream(self, stream: trio.abc.Stream, envelope: Envelope | None = None) -> None:
+        """Serve a client over any Trio stream, until it goes."""
+        await self._gateway.serve_stream(stream, envelope)
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT of the first listener."""
+        listener = self.bound[0].listener
+        host = "127.0.0.1" if listener.everywhere else listener.host
+        return f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
+
+
+@asynccontextmanager
+async def open_broker(
+    config: Config | None = None, env: Env | None = None, *, listen: bool = True
+) -> AsyncIterator[RunningBroker]:
+    """Recover what is stored, serve inside the block, and close in good order at its end."""
+    config = config or Config()
+    env = env or real_env()
+    backend = make_backend(config, env)
+    names = await backend.start()
+    async with trio.open_nursery() as storage:
+        await storage.start(backend.run)
+        assembly = await _assemble(config, env, backend, names)
+        async with trio.open_nursery() as actors:
+            await actors.start(assembly.keeper.run)
+            await actors.start(assembly.housekeeper.run)
+            gateway = Gateway(config, assembly.broker)
+            bound = gateway.bind() if listen else []
+            async with trio.open_nursery() as edges:
+                await edges.start(gateway.run)
+                running = RunningBroker(
+                    config, assembly.broker, bound, assembly.topics.catalog.cluster_id, gateway
+                )
+                yield running
+                gateway.close()
+                assembly.broker.fetcher.close()
+                edges.cancel_scope.deadline = trio.current_time() + config.broker.shutdown_grace_ms / 2000
+            actors.cancel_scope.cancel()
+        storage.cancel_scope.cancel()
+    with trio.CancelScope(shield=True):
+        await backend.close()
+
+
+def make_backend(config: Config, env: Env) -> LogBackend:
+    """The storage that the configuration names."""
+    place = config.storage.place
+    if place.path is None:
+        from .storage.memory import MemoryBackend
+
+        return MemoryBackend(env)
+    from .storage.embedded import EmbeddedBackend
+
+    return EmbeddedBackend(
+        place.path,
+        env,
+        durable=config.storage.durability == "fsync",
+        reserve_bytes=config.storage.reserve_bytes,
+        open_files=config.storage.open_files,
+    )
+
+
+@attrs.frozen
+class _Assembly:
+    broker: Broker
+    topics: Topics
+    keeper: CatalogKeeper
+    housekeeper: Housekeeper
+
+
+async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[LogName]) -> _Assembly:
+    """Everything between storage and gateway, with the state that was left."""
+    journal = await open_journal(backend, FactRegistry(CATALOG_FACTS), env)
+    catalog = Catalog()
+    configs = ConfigKeeper(config, catalog)
+    topics = Topics(backend, configs, config.storage.record_validation == "full")
+    await _replay(journal, catalog, topics, configs, env)
+    housekeeper = Housekeeper(config, topics, backend, env)
+    housekeeper.discard(_open_logs(topics, names))
+    admin = TopicAdmin(catalog, _topic_rules(config, configs, env))
+    keeper = CatalogKeeper(catalog, topics, admin, configs, journal, housekeeper.discard)
+    sessions = FetchSessions(config.fetch.session_slots, lambda: env.rng.getrandbits(31))
+    broker = Broker(
+        writer=Writer(topics, env.now),
+        fetcher=Fetcher(
+            topics,
+            sessions,
+            node_id=config.broker.node_id,
+            max_bytes=config.fetch.max_bytes,
+            max_wait_s=PARKED_MAX_S,
+        ),
+        offsets=Offsets(topics),
+        describer=Describer(config, topics, keeper, backend),
+        configs=configs,
+        keeper=keeper,
+        producer_ids=ProducerIds(env.rng),
+    )
+    return _Assembly(broker, topics, keeper, housekeeper)
+
+
+async def _replay(
+    journal: Journal, catalog: Catalog, topics: Topics, configs: ConfigKeeper, env: Env
+) -> None:
+    """Take up what the journal tells; in an empty one the cluster begins."""
+    for fact in journal.replay():
+        catalog.apply(fact)
+    if not catalog.cluster_id:
+        cluster_id = base64.urlsafe_b64encode(env.rng.randbytes(16)).decode().rstrip("=")
+        birth: list[CatalogFact] = [ClusterCreated(cluster_id=cluster_id), configs.born()]
+        await journal.append(birth)
+        for fact in birth:
+            catalog.apply(fact)
+    for fact in catalog.facts():
+        topics.publish(fact)
+
+
+def _open_logs(topics: Topics, names: list[LogName]) -> list[LogName]:
+    """Open the logs that have something in them. Those that belong to no topic are given back."""
+    ownerless = set(names) - {JOURNAL}
+    for live in topics:
+        for index, name in enumerate(live.log_names()):
+            if name in ownerless:
+                ownerless.discard(name)
+                live.partition(index)
+    return sorted(ownerless)
+
+
+def _topic_rules(config: Config, configs: ConfigKeeper, env: Env) -> TopicRules:
+    def new_id() -> TopicId:
+        """A ULID: sorted by time in its text form, and a UUID like any other to clients."""
+        return TopicId(int(env.now() * 1000).to_bytes(6, "big") + env.rng.randbytes(10))
+
+    return TopicRules(
+        node_id=config.broker.node_id,
+        default_partitions=config.topics.partitions,
+        default_replication=config.topics.replication_factor,
+        deletable=config.topics.deletable,
+        check_configs=configs.check_topic,
+        describe_configs=configs.describe_created,
+        new_id=new_id,
+    )
