@@ -167,15 +167,17 @@ class _Encoder:
         source += f"{raw} = {value}"
         with source.block(f"if {raw} is None:"):
             source += f"{n} = {0 if self.flexible else -1}"
-            source += f"{raw} = ()"
         with source.block(f"elif type({raw}) is list or type({raw}) is tuple:"):
             source += f"{n} = sum(map(len, {raw})) {one}"
         with source.block("else:"):
             source += f"{n} = len({raw}) {one}"
-            source += f"{raw} = ({raw},)"
         self.length(n, "i", "uvarint")
-        with source.block(f"for piece in {raw}:"), source.block("if len(piece):"):
-            source += "splices.append((len(out), piece))"
+        with source.block(f"if {n} > {1 if self.flexible else 0}:"):
+            with source.block(f"if type({raw}) is list or type({raw}) is tuple:"):
+                source += "here = len(out)"
+                source += f"splices.extend([(here, piece) for piece in {raw}])"
+            with source.block("else:"):
+                source += f"splices.append((len(out), {raw}))"
 
     def length(self, n: str, classic_code: str, slow: str) -> None:
         """Write a length that is known at run time, with all that has gathered before it."""
@@ -255,33 +257,38 @@ class _Encoder:
         self.flush()
         source, outer = self.source, self.out
         found = source.fresh("found")
-        source += f"{found} = []"
-        for field in known:
-            value = f"{it}.{field.name}"
-            with source.block(f"if {self.differs(field, shape, value)}:"):
-                self.out = source.fresh("tagged")
-                source += f"{self.out} = bytearray()"
-                self.field(field, shape, it)
-                self.flush()
-                source += f"{found}.append(({field.tag}, {self.out}))"
-                self.out = outer
-        with source.block(f"if {found}:"):
+        with source.block(f"if {' or '.join(self.maybe(field, f'{it}.{field.name}') for field in known)}:"):
+            source += f"{found} = []"
+            for field in known:
+                with source.block(f"if {self.differs(field, shape, f'{it}.{field.name}')}:"):
+                    self.out = source.fresh("tagged")
+                    source += f"{self.out} = bytearray()"
+                    self.field(field, shape, it)
+                    self.flush()
+                    source += f"{found}.append(({field.tag}, {self.out}))"
+                    self.out = outer
             source += f"write_tags({outer}, {found})"
         with source.block("else:"):
             source += f"{outer}.append(0)"
 
-    def differs(self, field: Field, shape: Shape, value: str) -> str:
+    def maybe(self, field: Field, value: str) -> str:
+        """A cheap look, which nearly always says no."""
         if field.array:
             return value
-        if isinstance(field.type, Struct):
-            inner = shape.element(field)
-            parts = [
-                self.differs(part, inner, f"{value}.{part.name}")
-                for part in field.type.fields
-                if part.alive_in(self.version) and part.name in inner
-            ]
-            return f"{value} is not None and ({' or '.join(parts)})"
-        return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"
+        if isinstance(field.type, Struct) or field.default is None:
+            return f"{value} is not None"
+        return f"{value} != {field.default!r}"
+
+    def differs(self, field: Field, shape: Shape, value: str) -> str:
+        if field.array or isinstance(field.type, Kind):
+            return self.maybe(field, value)
+        inner = shape.element(field)
+        parts = [
+            self.differs(part, inner, f"{value}.{part.name}")
+            for part in field.type.fields
+            if part.alive_in(self.version) and part.name in inner
+        ]
+        return f"{value} is not None and ({' or '.join(parts)})"
 
     # --- runs ------------------------------------------------------------------------
 
