@@ -80,9 +80,7 @@ async def open_journal(backend: LogBackend, codec: FactCodec, env: Env) -> Journ
     since, snapshot = _newest_good(blobs)
     tail = await _read_tail(log, since)
     journal = Journal(log, codec, blobs, env, since, snapshot, tail)
-    if (
-        log.end_offset < since
-    ):  # without syncs, a loss of power may take the log's tail and leave the snapshot
+    if log.end_offset < since:  # a loss of power, without syncs, may take more of the log than of a snapshot
         journal.pad(since)
     return journal
 
