@@ -87,17 +87,20 @@ class Config:
         """Every setting with its value, where it came from, and what it is for."""
         for section, field, about in self._settings():
             value = getattr(section, field.name)
-            yield Explained(about.key, _told(value) or "", self.source(about.key), about.doc)
+            text = "" if value is None else as_text(value)
+            yield Explained(about.key, text, self.source(about.key), about.doc)
 
     def shown(self) -> Iterator[Shown]:
         """Every setting as DescribeConfigs of a broker tells it."""
         plain = {type(section): type(section)() for section, _, _ in self._settings()}
         for section, field, about in self._settings():
             value, default = (getattr(s, field.name) for s in (section, plain[type(section)]))
+            if about.key == "advertise" and not value:
+                value = default = self.network.listen  # what clients are told where nothing else is said
             row = Shown(
                 about.kafka or about.key,
-                _told(value),
-                _told(default),
+                _to_clients(value),
+                _to_clients(default),
                 about.key in self.sources,
                 about.kind,
                 about.doc,
@@ -152,5 +155,8 @@ def _overlay(config: Config, given: Iterable[Given]) -> Config:
     return settle(config, given)
 
 
-def _told(value: object) -> str | None:
+def _to_clients(value: object) -> str | None:
+    """A value as Kafka's tools expect it: log.dirs is a path and no URL."""
+    if isinstance(value, Place) and value.path is not None:
+        return value.path
     return None if value is None else as_text(value)

@@ -73,8 +73,7 @@ def checked(row: ConfigDef, text: str) -> Value:
     """The value that the text stands for. Raises INVALID_CONFIG in the words that Kafka uses."""
     value = _parse(row, text)
     if row.check is not None and (reason := row.check(value)) is not None:
-        told = f"[{', '.join(value)}]" if isinstance(value, tuple) and len(value) == 1 else as_text(value)
-        raise _invalid(row, told, reason)
+        raise _invalid(row, as_text(value), reason)
     return value
 
 

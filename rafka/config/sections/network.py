@@ -18,6 +18,7 @@ class Network:
         "Addresses to listen on: HOST:PORT, :PORT for every interface, port 0 for any free one.",
         Kind.LIST,
         kafka="listeners",
+        dynamic=True,  # as Kafka shows it; changing it while the broker runs is refused with a reason
     )
     advertise: tuple[Listener, ...] = setting(
         "advertise",
