@@ -17,7 +17,6 @@ from .catalog_keeper import CatalogKeeper
 from .configs import ConfigKeeper
 from .describe import Describer
 from .fetch import Fetcher
-from .later import Soon
 from .offsets import Offsets
 from .produce import Writer
 from .producer_ids import ProducerIds
@@ -76,5 +75,5 @@ class Broker:
             logger.exception("%s failed for %s", type(op).__name__, envelope.client_host)
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _ask_keeper(self, envelope: Envelope, op: Op[R]) -> Soon[R]:
-        return Soon(self._keeper.ask, envelope.org_id, op)
+    def _ask_keeper(self, envelope: Envelope, op: Op[R]) -> Later[R]:
+        return Later(self._keeper.ask, envelope.org_id, op)

@@ -13,7 +13,7 @@ import trio
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.fetch_sessions import Asked, FetchSessions, Wanted
-from ..ops.base import Envelope
+from ..ops.base import Envelope, Later
 from ..ops.log import (
     EpochEnd,
     Fetch,
@@ -22,7 +22,6 @@ from ..ops.log import (
     LeaderEpoch,
     PartitionFetchReply,
 )
-from .later import Soon
 from .partition import Partition
 from .topics import Topics
 
@@ -45,7 +44,7 @@ class Fetcher:
         self.closing = False
         self._waiting: set[_Waiting] = set()
 
-    def fetch(self, envelope: Envelope, op: Fetch) -> FetchReply | Soon[FetchReply]:
+    def fetch(self, envelope: Envelope, op: Fetch) -> FetchReply | Later[FetchReply]:
         if op.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
@@ -56,9 +55,9 @@ class Fetcher:
             return FetchReply(error_code=refused.code, responses=[])
         reading = _Reading(self, envelope, op, asked)
         if not reading.go_on():
-            return Soon(self._finish, op, reading)
+            return Later(self._finish, op, reading)
         if self._must_wait(op, reading):
-            return Soon(self._wait, op, reading)
+            return Later(self._wait, op, reading)
         return asked.reply(reading.results)
 
     def close(self) -> None:
@@ -163,9 +162,7 @@ class _Reading:
                 partition = topics.by_name(self.envelope.org_id, wanted.topic).partition(asked.partition)
         except KafkaError as unknown:  # known before reading: nothing to hurry for
             return PartitionFetchReply(
-                partition_index=asked.partition,
-                error_code=unknown.code,
-                aborted_transactions=() if op.isolation_level else None,
+                partition_index=asked.partition, error_code=unknown.code, aborted_transactions=()
             )
         try:
             if op.replica_id not in (ORDINARY_READER, DEBUGGER):

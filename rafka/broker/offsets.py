@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS, valid_name
-from ..ops.base import Envelope
+from ..ops.base import Envelope, Later
 from ..ops.log import (
     ActiveProducer,
     DeleteRecords,
@@ -28,13 +29,13 @@ from ..ops.log import (
     TopicOffsets,
     TopicProducers,
 )
-from .later import Soon
 from .partition import Partition
 from .topics import Topics
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 ORDINARY_READER: Final = -1
 NO_EPOCH: Final = -1
+NOTHING_TWICE: Final = frozenset[tuple[str, int]]()
 
 
 class Offsets:
@@ -45,9 +46,15 @@ class Offsets:
 
     # --- list offsets -------------------------------------------------------------------
 
-    def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Soon[ListOffsetsReply]:
-        if any(p.timestamp >= 0 or p.timestamp == MAX_TIMESTAMP for t in op.topics for p in t.partitions):
-            return Soon(self._list_by_time, envelope, op)
+    def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Later[ListOffsetsReply]:
+        for topic in op.topics:
+            for asked in topic.partitions:
+                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                    return Later(self._list_by_time, envelope, op)
+        if len(op.topics) == 1 and len(op.topics[0].partitions) == 1:  # nearly always
+            topic = op.topics[0]
+            only = self._by_position(envelope, op, topic.name, topic.partitions[0], NOTHING_TWICE)
+            return ListOffsetsReply(topics=[TopicOffsets(name=topic.name, partitions=[only])])
         twice = _named_twice(op)
         topics = [
             TopicOffsets(
@@ -77,7 +84,7 @@ class Offsets:
         op: ListOffsets,
         name: str,
         asked: ListOffsetsPartition,
-        twice: set[tuple[str, int]],
+        twice: Collection[tuple[str, int]],
     ) -> PartitionOffset:
         """All that can be told without looking into the log: every refusal, and the ends of it."""
         index, timestamp = asked.partition_index, asked.timestamp
@@ -101,7 +108,7 @@ class Offsets:
             offset = partition.ceiling(op.isolation_level) if ordinary else log.end_offset
             return PartitionOffset(partition_index=index, offset=offset, leader_epoch=partition.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            epoch = log.epoch_of(log.start_offset) if log.end_offset else NO_EPOCH
+            epoch = max(0, log.epoch_of(log.start_offset))
             return PartitionOffset(partition_index=index, offset=log.start_offset, leader_epoch=epoch)
         return PartitionOffset(partition_index=index)
 
@@ -232,8 +239,6 @@ def _merged(op: ListOffsets) -> dict[str, list[ListOffsetsPartition]]:
 
 
 def _named_twice(op: ListOffsets) -> set[tuple[str, int]]:
-    if len(op.topics) == 1 and len(op.topics[0].partitions) == 1:
-        return set()
     seen: set[tuple[str, int]] = set()
     twice = set()
     for topic in op.topics:

@@ -15,7 +15,7 @@ import trio
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS
-from ..ops.base import Envelope
+from ..ops.base import Envelope, Later
 from ..ops.log import (
     PartitionProduceReply,
     Produce,
@@ -26,7 +26,6 @@ from ..ops.log import (
 from ..records.batch import TRANSACTIONAL_BIT
 from ..records.check import BadBatch, check
 from ..types import Buffer
-from .later import Soon
 from .partition import Partition
 from .topics import LiveTopic, Topics
 
@@ -51,7 +50,7 @@ class Writer:
         self.topics = topics
         self._now = now
 
-    def produce(self, envelope: Envelope, op: Produce) -> ProduceReply | Soon[ProduceReply]:
+    def produce(self, envelope: Envelope, op: Produce) -> ProduceReply | Later[ProduceReply]:
         if op.acks not in ACKS:
             return op.refusal(ErrorCode.INVALID_REQUIRED_ACKS)
         if _transactional(op):
@@ -88,7 +87,7 @@ class Writer:
             responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
         reply_to_all = ProduceReply(responses=responses)
         if op.acks == ALL and pending:
-            return Soon(self._wait, op, reply_to_all, pending, overlaps=True)
+            return Later(self._wait, op, reply_to_all, pending, overlaps=True)
         return reply_to_all
 
     def _write(

@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..ops.base import Envelope, Op
+from ..ops.base import Envelope, Later, Op
 from ..types import Buffer
 from ..wire.errors import WireError
 from .incoming import Incoming
@@ -52,7 +52,7 @@ class Waiting:
     route: Bound
     correlation_id: int
     op: Op[Any]
-    later: Any = None
+    later: Later[Any] | None = None
     reply: Any = None
 
 
@@ -67,6 +67,8 @@ class Connection:
         self.greeted = False  # a whole request has come
         self.scope = trio.CancelScope()
         self._gateway = gateway
+        self._ask = gateway.link.ask
+        self._elements = gateway.elements
         self._incoming = incoming
         self._send = send
         self._line: deque[Waiting] = deque()
@@ -126,7 +128,8 @@ class Connection:
             at = end
             if waiting is not None:
                 self._line.append(waiting)
-                if not waiting.later.overlaps or len(self._line) >= self._gateway.in_flight:
+                overlaps = waiting.later is not None and waiting.later.overlaps
+                if not overlaps or len(self._line) >= self._gateway.in_flight:
                     data, at = memoryview(bytes(data[at:])), 0
                     await self._drain()
             elif self._gathered + len(self._out) >= SEND_AT:
@@ -151,16 +154,16 @@ class Connection:
         if route.local is not None:
             self._put(route, correlation_id, route.local(self._gateway, frame, at, version))
             return None
-        op, _ = route.decode(frame, at, self._gateway.elements)
+        op, _ = route.decode(frame, at, self._elements)
         try:
             if route.prepare is not None:
                 route.prepare(op, version)
-            answer = self._gateway.link.ask(self.envelope, op)
+            answer = self._ask(self.envelope, op)
         except KafkaError as refused:
             answer = op.refusal(refused.code, refused.message)
         except Exception:  # a mistake of ours: the client is told so, and others go on
             answer = self._our_fault(op)
-        if hasattr(answer, "wait"):
+        if isinstance(answer, Later):
             return Waiting(route, correlation_id, op, later=answer)
         if self._line:
             self._line.append(Waiting(route, correlation_id, op, reply=answer))

@@ -2,23 +2,21 @@
 
 Ops are the same for all versions. Where an old client means something else by the
 same bytes, or expects something else in the answer, it is said here and nowhere else.
+An op that has just been decoded is nobody else's yet: only here are its fields set.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from ..errors import ErrorCode, KafkaError
-from ..ops.base import Op
 from ..ops.cluster import ListConfigResources
 from ..ops.log import Fetch, ListOffsets, Produce, ProduceReply
 from ..ops.topics import Metadata
 from ..types import NO_TOPIC_ID
 
-OpT = TypeVar("OpT", bound=Op[Any])
-
 # The special timestamps of ListOffsets, and the version that brought each.
-LOWEST_TIMESTAMP: Final = {**dict.fromkeys(range(7), -2), 7: -3, 8: -4, 9: -5, 10: -5}
+LOWEST_TIMESTAMP: Final = (-2, -2, -2, -2, -2, -2, -2, -3, -4, -5, -5, -6)
 
 
 class Unanswered(Exception):
@@ -29,14 +27,9 @@ class Unanswered(Exception):
         self.failed = failed
 
 
-def _tell(op: Op[Any], **what: object) -> None:
-    """Set fields of an op that has just been decoded, and that nobody else has seen."""
-    for name, value in what.items():
-        object.__setattr__(op, name, value)
-
-
 def prepare_produce(op: Produce, version: int) -> None:
-    _tell(op, by_id=version >= 13, zstd_allowed=version >= 7)
+    op.by_id = version >= 13  # type: ignore[misc]
+    op.zstd_allowed = version >= 7  # type: ignore[misc]
 
 
 def settle_produce(op: Produce, reply: ProduceReply, version: int) -> ProduceReply:
@@ -47,17 +40,17 @@ def settle_produce(op: Produce, reply: ProduceReply, version: int) -> ProduceRep
 
 
 def prepare_fetch(op: Fetch, version: int) -> None:
-    _tell(op, by_id=version >= 13)
+    op.by_id = version >= 13  # type: ignore[misc]
 
 
 def prepare_list_offsets(op: ListOffsets, version: int) -> None:
-    _tell(op, lowest_timestamp=LOWEST_TIMESTAMP.get(version, -6))
+    op.lowest_timestamp = LOWEST_TIMESTAMP[version]  # type: ignore[misc]
 
 
 def prepare_metadata(op: Metadata, version: int) -> None:
     """Version 0 says "all" with an empty list. Only from 12 on may a topic be asked for by id."""
     if version == 0 and not op.topics:
-        _tell(op, topics=None)
+        op.topics = None  # type: ignore[misc]
     for topic in op.topics or ():
         if version < 12 and (topic.name is None or topic.topic_id != NO_TOPIC_ID):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata v{version} cannot name a topic by its id")
@@ -68,4 +61,4 @@ def prepare_metadata(op: Metadata, version: int) -> None:
 def prepare_list_config_resources(op: ListConfigResources, version: int) -> None:
     """Version 0 is ListClientMetricsResources."""
     if version == 0:
-        _tell(op, resource_types=None)
+        op.resource_types = None  # type: ignore[misc]

@@ -178,16 +178,15 @@ class TopicAdmin:
         if not self.rules.deletable:
             code = ErrorCode.TOPIC_DELETION_DISABLED
             return [], op.refusal(code, "delete.topic.enable is false")
-        doomed = list({(topic.name, topic.topic_id): topic for topic in op.doomed()}.values())
-        times = Counter((topic.name, topic.topic_id) for topic in op.doomed())
         named = Counter(self._key(topic, org) for topic in op.doomed())
+        doomed = list({self._key(topic, org): topic for topic in op.doomed()}.values())
         facts: Facts = []
         replies = []
         for topic in doomed:
             try:
                 if (topic.name is None) == (topic.topic_id == NO_TOPIC_ID):
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by name or by id")
-                if times[topic.name, topic.topic_id] > 1 or named[self._key(topic, org)] > 1:
+                if named[self._key(topic, org)] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is named more than once")
                 found = self.catalog.delete(org, topic.name, topic.topic_id)
             except KafkaError as refused:

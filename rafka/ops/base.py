@@ -6,9 +6,9 @@ the wire's own, so that a decoded frame *is* an op, with no code between.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import attrs
 
@@ -74,19 +74,20 @@ class Envelope:
     batches: int = 0
 
 
-class Later(Protocol[R_co]):
-    """A reply that is not ready. Awaiting it may be cancelled; what the op did stays done."""
+class Later(Generic[R_co]):
+    """A reply that is not ready: `fn(*args)` gives it when it is awaited, and nothing runs before that.
 
-    # True where the op's work is done and only its durability is awaited: the
-    # connection may take up the next request meanwhile, and answers in order.
-    overlaps: bool
+    Waiting may be cancelled; what the op did stays done. `overlaps` says that the op's
+    work is done and only its durability is awaited: a connection may take up the next
+    request meanwhile, as long as it answers in order.
+    """
 
-    def wait(self) -> Awaitable[R_co]: ...
+    __slots__ = ("_args", "_fn", "overlaps")
 
+    def __init__(self, fn: Callable[..., Awaitable[R_co]], *args: object, overlaps: bool = False) -> None:
+        self._fn = fn
+        self._args = args
+        self.overlaps = overlaps
 
-Answer: TypeAlias = "R | Later[R]"
-
-
-def is_later(answer: Any) -> bool:
-    """Replies are plain attrs objects; only a `Later` has `wait`."""
-    return hasattr(answer, "wait")
+    def wait(self) -> Awaitable[R_co]:
+        return self._fn(*self._args)

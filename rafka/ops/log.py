@@ -185,7 +185,7 @@ class Fetch(Op[FetchReply]):
                 topic=topic.topic,
                 topic_id=topic.topic_id,
                 partitions=[
-                    PartitionFetchReply(partition_index=p.partition, error_code=code)
+                    PartitionFetchReply(partition_index=p.partition, error_code=code, aborted_transactions=())
                     for p in topic.partitions
                 ],
             )
