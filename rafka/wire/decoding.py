@@ -33,21 +33,22 @@ def decoder(
     struct: Struct, shape: Shape, version: int, flexible: bool, title: str, budget: int
 ) -> Callable[..., Any]:
     """`decode(data, at, left=budget) -> (object, end)`."""
-    return _Decoder(version, flexible, copies=not holds_records(struct)).function(
-        struct, shape, title, budget
-    )
+    return _Decoder(struct, version, flexible, title).function(shape, budget)
 
 
 class _Decoder:
-    def __init__(self, version: int, flexible: bool, copies: bool) -> None:
+    def __init__(self, struct: Struct, version: int, flexible: bool, title: str) -> None:
+        self.struct = struct
         self.version = version
         self.flexible = flexible
-        self.copies = copies  # a frame without records is turned into bytes first: text is cheaper to cut
+        self.title = title
+        # Text is cheaper to cut from bytes; a frame with records is not copied, though.
+        self.copies = not holds_records(struct)
         self.source = Source()
         # What is read next by one packer: (code, size, target or None to pass over).
         self.run: list[tuple[str, int, str | None]] = []
 
-    def function(self, struct: Struct, shape: Shape, title: str, budget: int) -> Callable[..., Any]:
+    def function(self, shape: Shape, budget: int) -> Callable[..., Any]:
         source = self.source
         it = source.fresh("it")
         source.names.update(
@@ -61,21 +62,23 @@ class _Decoder:
             skip_tags=runtime.skip_tags,
         )
         with source.block(f"def decode(data, at, left={budget}):"):
-            if self.copies:
-                with source.block("if type(data) is not bytes:"):
-                    source += "data = bytes(data)"
-            else:
-                source += "data = memoryview(data)"
+            wanted = "bytes" if self.copies else "memoryview"
+            with source.block(f"if type(data) is not {wanted}:"):
+                source += f"data = {wanted}(data)"
             source += "size = len(data)"
             with source.block("try:"):
-                self.structure(struct, shape, it)
+                self.structure(self.struct, shape, it)
                 self.flush()
             with source.block("except (IndexError, StructError):"):
-                source += f"raise WireError({title + ' is cut short'!r}) from None"
+                self.refuse("cut short", "from None")
             with source.block("if at > size:"):
-                source += f"raise WireError({title + ' is cut short'!r})"
+                self.refuse("cut short")
             source += f"return {it}, at"
-        return source.compile("decode", f"{title} decoder")
+        return source.compile("decode", f"{self.title} decoder")
+
+    def refuse(self, why: str, cause: str = "") -> None:
+        """Raise; `why` may name variables in braces."""
+        self.source += f'raise WireError(f"{self.title}: {why}") {cause}'.rstrip()
 
     # --- structs ---------------------------------------------------------------------
 
@@ -143,7 +146,7 @@ class _Decoder:
         absent, length = (f"not {n}", f"{n} - 1") if self.flexible else (f"{n} < 0", n)
         if not nullable:
             with source.block(f"if {absent}:"):
-                source += f"raise WireError({name + ' is null'!r})"
+                self.refuse(f"{name} is null")
             self.cut(kind, target, length)
             return
         with source.block(f"if {absent}:"):
@@ -210,7 +213,7 @@ class _Decoder:
             source += f"{n} -= 1"
         with source.block(f"if {n} < 0:"):
             if not nullable:
-                source += f"raise WireError({field.name + ' is null'!r})"
+                self.refuse(f"{field.name} is null")
             elif target:
                 source += f"{target} = None"
         if nullable:
@@ -225,7 +228,7 @@ class _Decoder:
         smallest = min_size(field.type, self.version, self.flexible)
         needed = n if smallest == 1 else f"{n} * {smallest}"
         with source.block(f"if {needed} > size - at or left < 0:"):
-            source += f'raise WireError(f"{field.name}: {{{n}}} elements, {{size - at}} bytes left")'
+            self.refuse(f"{field.name} of {{{n}}} elements, {{size - at}} bytes left")
         as_tuple = shape is not None and shape.wants_tuple(field.name)
         if isinstance(field.type, Kind) and field.type.code is not None:
             self.numbers(field.type, target, n, as_tuple)
@@ -255,7 +258,8 @@ class _Decoder:
                 made = f"[{view}[i : i + 16] for i in {every}]"
                 source += f"{target} = {'tuple' if as_tuple else ''}({made})"
             else:
-                packers = self.source.constant(f"many_{kind.name}", _packers(kind))
+                assert kind.code is not None
+                packers = source.constant(f"many_{kind.name}", runtime.packers(kind.code))
                 got = f"{packers}[{n}].unpack_from(data, at)"
                 source += f"{target} = {got}" if as_tuple else f"{target} = list({got})"
         source += f"at += {n} * {kind.size}" if kind.size > 1 else f"at += {n}"
@@ -365,7 +369,6 @@ def _listed(targets: list[str]) -> str:
 
 
 _UNPACKERS: dict[str, Any] = {}
-_PACKERS: dict[Kind, runtime.Packers] = {}
 
 
 def _unpacker(codes: str) -> Any:
@@ -373,8 +376,3 @@ def _unpacker(codes: str) -> Any:
     if codes not in _UNPACKERS:
         _UNPACKERS[codes] = Packer(codes).unpack_from
     return _UNPACKERS[codes]
-
-
-def _packers(kind: Kind) -> runtime.Packers:
-    assert kind.code is not None
-    return _PACKERS.setdefault(kind, runtime.Packers(kind.code))

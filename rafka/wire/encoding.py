@@ -19,7 +19,6 @@ from typing import Any
 
 from . import runtime
 from .classes import Shape
-from .decoding import _packers
 from .errors import UnwritableError
 from .schema import RECORDS, STRING, UUID, Field, Kind, Struct, Value, alive, holds_records, tagged
 from .source import Source
@@ -242,7 +241,8 @@ class _Encoder:
                 self.run.append(("16s", "each"))
                 self.flush()
             return
-        packers = source.constant(f"many_{kind.name}", _packers(kind))
+        assert kind.code is not None
+        packers = source.constant(f"many_{kind.name}", runtime.packers(kind.code))
         with source.block(f"if {items}:"):
             source += f"{self.out} += {packers}[len({items})].pack(*{items})"
 

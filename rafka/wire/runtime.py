@@ -22,13 +22,25 @@ TAGS_MAX: Final = 10_000  # tagged fields in one section
 
 def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
     """An unsigned varint of at most five bytes; what goes beyond 32 bits is lost, as in Kafka."""
-    value = 0
-    for shift in (0, 7, 14, 21, 28):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF, at
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value = byte & 0x7F
+    byte = data[at + 1]
+    if byte < 0x80:
+        return value | byte << 7, at + 2
+    value |= (byte & 0x7F) << 7
+    byte = data[at + 2]
+    if byte < 0x80:
+        return value | byte << 14, at + 3
+    value |= (byte & 0x7F) << 14
+    byte = data[at + 3]
+    if byte < 0x80:
+        return value | byte << 21, at + 4
+    value |= (byte & 0x7F) << 21
+    byte = data[at + 4]
+    if byte < 0x80:
+        return (value | byte << 28) & 0xFFFF_FFFF, at + 5
     raise WireError("a varint of more than five bytes")
 
 
@@ -76,12 +88,13 @@ def skip_tags(data: Buffer, at: int) -> int:
 def uvarint(value: int) -> bytes:
     if value < 0x80:
         return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x20_0000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80)) + uvarint(
+        value >> 21
+    )
 
 
 def string_uvarint(value: int) -> bytes:
@@ -114,3 +127,10 @@ class Packers(dict[int, Packer]):
         if count <= 64:
             self[count] = packer
         return packer
+
+
+_PACKERS: Final[dict[str, Packers]] = {}
+
+
+def packers(code: str) -> Packers:
+    return _PACKERS.setdefault(code, Packers(code))

@@ -89,7 +89,7 @@ def test_numbers_too_are_counted_before_there_is_room_for_them() -> None:
     topics = pack(">i", 0)
     forgotten = pack(">ih", 1, 1) + b"t" + MOST + bytes(40)
     body = pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1) + topics + forgotten
-    with pytest.raises(WireError, match="partitions: 2147483647 elements"):
+    with pytest.raises(WireError, match="partitions of 2147483647 elements"):
         FETCH.request_decoder(7)(body, 0)
 
 
