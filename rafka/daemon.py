@@ -1,0 +1,109 @@
+"""A broker as a process: its signals, and how it ends.
+
+SIGTERM or SIGINT: what was taken in is answered, the logs are flushed, exit code 0,
+within `shutdown.grace.ms`; a thread sees to it even if the loop hangs. A second signal
+ends the process at once. A storage that failed ends it at once as well, without another
+sync: one that follows a failed one reports success, with the data lost.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import trio
+
+from .config import Config, ConfigError
+from .server import RunningBroker, open_broker
+from .storage.backend import StorageFailed
+from .storage.embedded.config import DataDirLocked
+from .storage.journal import JournalDamaged
+
+log = logging.getLogger(__name__)
+
+ENDED_IN_ORDER: Final = 0
+COULD_NOT_START: Final = 1
+STORAGE_FAILED: Final = 3
+INTERRUPTED: Final = 130
+TOO_SLOW: Final = 4
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def main(config: Config, ready: Callable[[RunningBroker], None]) -> int:
+    """Run a broker until a signal comes, having called `ready` once it serves; the exit code."""
+    try:
+        trio.run(_serve, config, ready, strict_exception_groups=True)
+    except BaseExceptionGroup as group:
+        return _told(group)
+    except (ConfigError, DataDirLocked, StorageFailed, JournalDamaged, OSError) as error:
+        return _told(error)
+    return ENDED_IN_ORDER
+
+
+async def _serve(config: Config, ready: Callable[[RunningBroker], None]) -> None:
+    with trio.open_signal_receiver(*SIGNALS) as signals:
+        try:
+            async with open_broker(config) as broker:
+                _quieten_garbage_collection()
+                ready(broker)
+                await signals.__anext__()
+                log.info("stopping: answering what was asked, then flushing")
+                for number in SIGNALS:
+                    signal.signal(number, _end_now)
+                _start_watchdog(config.broker.shutdown_grace_ms / 1000)
+        except* StorageFailed as failed:
+            _die_of_storage(failed)
+    log.info("stopped")
+
+
+def _quieten_garbage_collection() -> None:
+    """What the start has made stays: the collector need not look at it again, nor so often at the rest."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+# --- the end -----------------------------------------------------------------------------
+
+
+def _end_now(number: int, _: object) -> NoReturn:
+    os._exit(128 + number)
+
+
+def _start_watchdog(grace: float) -> None:
+    def bark() -> None:
+        time.sleep(grace)
+        print(f"rafka: not stopped within {grace:g} s: ending now", file=sys.stderr, flush=True)
+        os._exit(TOO_SLOW)
+
+    threading.Thread(target=bark, name="shutdown watchdog", daemon=True).start()
+
+
+def _die_of_storage(failed: BaseException) -> NoReturn:
+    print(f"rafka: {_first(failed)}: ending at once, and nothing more is acknowledged", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(STORAGE_FAILED)
+
+
+def _told(error: BaseException) -> int:
+    """One line for the person at the console."""
+    first = _first(error)
+    if isinstance(first, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(first, ConfigError | DataDirLocked | StorageFailed | JournalDamaged | OSError):
+        print(f"rafka: {first}", file=sys.stderr)
+        return STORAGE_FAILED if type(first) is StorageFailed else COULD_NOT_START
+    raise error
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
