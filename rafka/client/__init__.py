@@ -1,1 +1,83 @@
+"""A Kafka client on Trio, for any broker that speaks the protocol.
 
+    async with connect("127.0.0.1:9092") as client:
+        async with client.producer() as producer:
+            await (await producer.send("orders", b"value", key=b"key"))
+
+        async with client.consumer({TopicPartition("orders", 0): Beginning()}) as consumer:
+            async for record in consumer:
+                ...
+
+        await client.admin.create_topics([NewTopic(name="orders", partitions=3)])
+
+Everything runs in tasks that end with their block. Whatever is cancelled leaves nothing half sent.
+All errors are `ClientError`s.
+"""
+
+from .address import Address, parse_addresses
+from .admin import Admin, ClusterInfo, Config, ConfigSource, NewTopic, Outcome
+from .client import Client, connect
+from .consumer import Chunk, ConsumedRecord, Consumer, ConsumerSettings
+from .errors import (
+    BrokerRefused,
+    BufferFull,
+    ClientError,
+    ConnectionLost,
+    CorruptBatch,
+    DeliveryTimedOut,
+    NotReachable,
+    OffsetOutOfRange,
+    ProtocolMismatch,
+    RequestTimedOut,
+    UnknownTopic,
+    UnsupportedVersion,
+)
+from .model import Delivered, Node, PartitionInfo, TopicInfo, TopicPartition
+from .offsets import AtOffset, AtTime, Beginning, End, FoundOffset, FromEnd, Start
+from .producer import Delivery, Producer, ProducerSettings
+from .settings import Settings
+
+__all__ = [
+    "Address",
+    "Admin",
+    "AtOffset",
+    "AtTime",
+    "Beginning",
+    "BrokerRefused",
+    "BufferFull",
+    "Chunk",
+    "Client",
+    "ClientError",
+    "ClusterInfo",
+    "Config",
+    "ConfigSource",
+    "ConnectionLost",
+    "ConsumedRecord",
+    "Consumer",
+    "ConsumerSettings",
+    "CorruptBatch",
+    "Delivered",
+    "Delivery",
+    "DeliveryTimedOut",
+    "End",
+    "FoundOffset",
+    "FromEnd",
+    "NewTopic",
+    "Node",
+    "NotReachable",
+    "OffsetOutOfRange",
+    "Outcome",
+    "PartitionInfo",
+    "Producer",
+    "ProducerSettings",
+    "ProtocolMismatch",
+    "RequestTimedOut",
+    "Settings",
+    "Start",
+    "TopicInfo",
+    "TopicPartition",
+    "UnknownTopic",
+    "UnsupportedVersion",
+    "connect",
+    "parse_addresses",
+]
