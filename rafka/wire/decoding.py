@@ -53,6 +53,7 @@ class _Decoder:
         it = source.fresh("it")
         source.names.update(
             new=object.__new__,
+            once=(None,),
             WireError=WireError,
             StructError=StructError,
             read_length=runtime.read_length,
@@ -241,7 +242,7 @@ class _Decoder:
             inner = shape.element(field) if shape is not None else None
             self.structs(field.type, inner, items, n)
         else:
-            with source.block(f"for _ in range({n}):"):
+            with source.block(_loop(n)):
                 item = source.fresh("item") if items else None
                 self.primitive(field.type, item, False, f"an element of {field.name}")
                 if items:
@@ -253,9 +254,8 @@ class _Decoder:
         source = self.source
         if target:
             if kind is UUID:
-                view = "data" if self.copies else "bytes(data)"
-                every = f"range(at, at + {n} * 16, 16)"
-                made = f"[{view}[i : i + 16] for i in {every}]"
+                piece = "data[i : i + 16]" if self.copies else "data[i : i + 16].tobytes()"
+                made = f"[{piece} for i in range(at, at + {n} * 16, 16)]"
                 source += f"{target} = {'tuple' if as_tuple else ''}({made})"
             else:
                 assert kind.code is not None
@@ -266,11 +266,9 @@ class _Decoder:
 
     def structs(self, struct: Struct, shape: Shape | None, items: str | None, n: str) -> None:
         source = self.source
-        remaining = n
         if items and shape is not None and self.fixed(struct):
             self.fast_loop(struct, shape, items, n)
-            remaining = f"{n} - len({items})"
-        with source.block(f"for _ in range({remaining}):"):
+        with source.block(_loop(n)):
             it = source.fresh("it")
             self.structure(struct, shape, it)
             self.flush()
@@ -314,6 +312,7 @@ class _Decoder:
                         source += "break"
                 source += f"{items}.append({it})"
             source += f"at += len({items}) * {width}"
+            source += f"{n} -= len({items})"
 
     # --- tagged fields ---------------------------------------------------------------
 
@@ -344,10 +343,6 @@ class _Decoder:
     def flush(self) -> None:
         """Read what has gathered."""
         run, self.run = self.run, []
-        while run and run[-1][2] is None and len(run) > 1 and run[-2][2] is None:
-            _, size, _ = run.pop()
-            _, before, _ = run[-1]
-            run[-1] = ("x", size + before, None)
         if not run:
             return
         width = sum(size for _, size, _ in run)
@@ -362,6 +357,11 @@ class _Decoder:
             unpack = self.source.constant("unpack", _unpacker(codes))
             self.source += f"{_listed(targets)} = {unpack}(data, at)"
         self.source += f"at += {width}"
+
+
+def _loop(n: str) -> str:
+    """Once is what happens most, and cheaper without a `range`."""
+    return f"for _ in once if {n} == 1 else range({n}):"
 
 
 def _listed(targets: list[str]) -> str:

@@ -82,13 +82,14 @@ class _Encoder:
     def default(self, field: Field) -> None:
         """A field that the class knows nothing of."""
         if field.array or (isinstance(field.type, Kind) and field.type.code is None):
+            classic_code = "h" if field.type is STRING and not field.array else "i"
             if field.default is None:
                 if not field.nullable_in(self.version):
                     raise TypeError(f"{field.name} has no default in version {self.version}")
-                self.constant_length(-1, "h" if field.type is STRING and not field.array else "i")
+                self.constant_length(-1, classic_code)
                 return
             raw = field.default.encode() if isinstance(field.default, str) else bytes(field.default)
-            self.constant_length(len(raw), "h" if field.type is STRING and not field.array else "i")
+            self.constant_length(len(raw), classic_code)
             if raw:
                 self.run.append((f"{len(raw)}s", repr(raw)))
         elif isinstance(field.type, Struct):
@@ -124,9 +125,8 @@ class _Encoder:
         raw = source.fresh("raw")
         if nullable:
             source += f"{raw} = {value}"
-            absent = f"{raw} is None"
             n = source.fresh("n")
-            with source.block(f"if {absent}:"):
+            with source.block(f"if {raw} is None:"):
                 source += f"{n} = {0 if self.flexible else -1}"
                 source += f'{raw} = b""'
             with source.block("else:"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any, Final
 
@@ -61,6 +62,22 @@ def test_the_table_knows_each_api_by_its_key() -> None:
     assert len({api.name for api in APIS.values()}) == len(APIS)
     with pytest.raises(KeyError):
         APIS[4]
+
+
+def test_a_declaration_costs_nothing_until_it_is_used() -> None:
+    """No API is imported before it is asked for, and none has classes or codecs made for it by that."""
+    script = """
+import sys
+from rafka.wire import compile
+from rafka.wire.apis import APIS
+def loaded(): return sum(name.startswith("rafka.wire.apis.") for name in sys.modules)
+assert loaded() == 0
+apis = list(APIS.values())
+assert loaded() == len(APIS)
+assert not compile._DECODERS and not compile._ENCODERS
+assert not any("Request" in vars(api) or "Response" in vars(api) for api in apis)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 # --- both in one form ----------------------------------------------------------------
