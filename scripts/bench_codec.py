@@ -4,7 +4,8 @@
     python scripts/bench_codec.py --check    and exits with 1 where a goal is missed
 
 The two take turns, round by round, on the same bytes; the ratio is the median of the
-rounds' ratios, so that a busy machine hurts both alike.
+rounds' ratios, so that a busy machine hurts both alike. Where the goal is a time of our
+own, in brackets, it is for an idle machine and fails no check.
 """
 
 from __future__ import annotations
@@ -41,27 +42,27 @@ class Duel(NamedTuple):
     ours: Callable[[], object]
     theirs: Callable[[], object]
     goal: float | None  # our time over theirs
-    limit_us: float | None = None  # or our time alone
+    aim_us: float | None = None  # or our time alone
 
 
 def duels() -> Iterator[Duel]:
-    for api, version, request, goal, limit in [
+    for api, version, request, goal, aim in [
         (FETCH, 12, fetch_request(), 0.75, None),
         (HEARTBEAT, 4, heartbeat_request(), 0.5, None),
         (OFFSET_COMMIT, 8, offset_commit_request(), 1.0, None),
         (LIST_OFFSETS, 1, list_offsets_request(), None, 1.5),
     ]:
-        yield decode_duel(api, version, request, goal, limit)
-    for api, version, response, goal, limit in [
+        yield decode_duel(api, version, request, goal, aim)
+    for api, version, response, goal, aim in [
         (FETCH, 12, fetch_response(), 0.25, None),
         (HEARTBEAT, 4, HeartbeatResponse(throttle_time_ms=0, error_code=0), 0.25, None),
         (OFFSET_COMMIT, 8, offset_commit_response(), 0.25, None),
         (LIST_OFFSETS, 1, list_offsets_response(), None, 1.0),
     ]:
-        yield encode_duel(api, version, response, goal, limit)
+        yield encode_duel(api, version, response, goal, aim)
 
 
-def decode_duel(api: Api, version: int, theirs: Any, goal: float | None, limit: float | None) -> Duel:
+def decode_duel(api: Api, version: int, theirs: Any, goal: float | None, aim: float | None) -> Duel:
     frame = bytes(theirs.encode(version=version))
     view = memoryview(frame)
     decode = api.request_decoder(version)
@@ -71,11 +72,11 @@ def decode_duel(api: Api, version: int, theirs: Any, goal: float | None, limit: 
         lambda: decode(view, 0),
         lambda: cls.decode(view, version=version),
         goal,
-        limit,
+        aim,
     )
 
 
-def encode_duel(api: Api, version: int, theirs: Any, goal: float | None, limit: float | None) -> Duel:
+def encode_duel(api: Api, version: int, theirs: Any, goal: float | None, aim: float | None) -> Duel:
     frame = bytes(theirs.encode(version=version))
     ours, _ = api.response_decoder(version)(frame, 0)
     encode = api.response_encoder(version)
@@ -232,9 +233,12 @@ def main() -> int:
     print(f"{'':26}{'rafka':>10}{'kafka-python':>14}{'ratio':>8}   goal")
     for duel in duels():
         ours, theirs, ratio = measure(duel)
-        met, goal = verdict(duel, ours, ratio)
-        missed += not met
-        print(f"{duel.title:26}{ours:8.2f}us{theirs:12.2f}us{ratio:8.2f}   {goal}{'' if met else '  missed'}")
+        goal = f"<= {duel.goal}" if duel.goal is not None else f"[{duel.aim_us} us]"
+        late = duel.goal is not None and ratio > duel.goal
+        missed += late
+        print(
+            f"{duel.title:26}{ours:8.2f}us{theirs:12.2f}us{ratio:8.2f}   {goal}{'  missed' if late else ''}"
+        )
     return 1 if check and missed else 0
 
 
@@ -253,13 +257,6 @@ def measure(duel: Duel) -> tuple[float, float, float]:
 def loops_of(timer: Timer) -> int:
     timer.timeit(3)  # compiles, on both sides
     return max(1, int(SECONDS_A_ROUND / (timer.timeit(10) / 10)))
-
-
-def verdict(duel: Duel, ours: float, ratio: float) -> tuple[bool, str]:
-    if duel.goal is not None:
-        return ratio <= duel.goal, f"<= {duel.goal}"
-    assert duel.limit_us is not None
-    return ours <= duel.limit_us, f"<= {duel.limit_us} us"
 
 
 if __name__ == "__main__":
