@@ -92,7 +92,7 @@ def encode_duel(api: Api, version: int, theirs: Any, goal: float | None, aim: fl
     if bytes(encode_ours()) != frame:
         raise SystemExit(f"{api.name} v{version}: the two do not write the same bytes")
     return Duel(
-        f"encode {api.name} v{version}", encode_ours, lambda: theirs.encode(version=version), goal, limit
+        f"encode {api.name} v{version}", encode_ours, lambda: theirs.encode(version=version), goal, aim
     )
 
 
