@@ -12,7 +12,6 @@ to parse is copied before this task waits for anything but the socket.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +56,29 @@ class Waiting:
 
 
 class Connection:
+    """Kept small: there may be ten thousand of them, most of them idle."""
+
+    __slots__ = (
+        "_ask",
+        "_client_id",
+        "_elements",
+        "_gateway",
+        "_gathered",
+        "_incoming",
+        "_line",
+        "_out",
+        "_pieces",
+        "_send",
+        "began",
+        "envelope",
+        "greeted",
+        "idle",
+        "last_active",
+        "scope",
+        "unsent",
+        "writing_since",
+    )
+
     def __init__(self, gateway: Gateway, incoming: Incoming, send: Any, envelope: Envelope) -> None:
         self.envelope = envelope
         self.last_active = gateway.clock
@@ -71,7 +93,7 @@ class Connection:
         self._elements = gateway.elements
         self._incoming = incoming
         self._send = send
-        self._line: deque[Waiting] = deque()
+        self._line: list[Waiting] = []  # replies to come, in order
         self._out = bytearray()
         self._pieces: list[Buffer] = []
         self._gathered = 0
@@ -106,6 +128,8 @@ class Connection:
             await self._finish()
         except OSError:
             pass  # the client has gone
+        except Exception:  # a mistake of ours, such as a reply that has no form on the wire
+            log.exception("the connection from %s is closed", self.envelope.client_host)
         finally:
             incoming.release()
 
@@ -201,11 +225,9 @@ class Connection:
                     waiting.reply = await waiting.later.wait()
                 except KafkaError as refused:
                     waiting.reply = waiting.op.refusal(refused.code, refused.message)
-                except OSError:
-                    raise
                 except Exception:
                     waiting.reply = self._our_fault(waiting.op)
-            self._line.popleft()
+            del self._line[0]
             self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
 
     def _answer(self, route: Bound, correlation_id: int, op: Op[Any], reply: Any) -> None:

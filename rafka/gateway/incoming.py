@@ -23,6 +23,18 @@ UNCOUNTED: Final = 64 * 1024  # frames up to this size are not worth the budget'
 class Incoming:
     """The bytes of one connection on their way to frames."""
 
+    __slots__ = (
+        "_body",
+        "_budget",
+        "_counted",
+        "_filled",
+        "_frame_max",
+        "_head",
+        "_shared",
+        "_size",
+        "_transport",
+    )
+
     def __init__(self, transport: Transport, shared: memoryview, budget: ByteBudget, frame_max: int) -> None:
         self._transport = transport
         self._shared = shared

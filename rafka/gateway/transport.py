@@ -71,6 +71,8 @@ class StreamTransport:
 class SocketTransport:
     """A plain TCP socket, non-blocking, whose readiness is watched by a shared `Readiness`."""
 
+    __slots__ = ("_busy", "_drained", "_readiness", "_slot", "_socket")
+
     def __init__(self, sock: socket.socket, readiness: Readiness) -> None:
         sock.setblocking(False)
         self._socket = sock
