@@ -12,6 +12,7 @@ Every send carries a value that nobody else sends, and its result is one of
 
 The anomalies, by the numbers that Jepsen's Kafka test and our own list give them:
 
+    L0 astonishing answer   an answer that a right broker never gives; clients say which
     L1 lost write           an acknowledged value is not in the log
     L2 moved write          ... is there, at another offset than acknowledged
     L3 read, then lost      a value was read and is not in the log
@@ -94,6 +95,7 @@ class History:
     polls: list[Poll] = attrs.field(factory=list)
     ends: list[AskedEnd] = attrs.field(factory=list)
     faults: list[tuple[float, str]] = attrs.field(factory=list)
+    surprises: list[str] = attrs.field(factory=list)
     finals: dict[TopicPartition, list[Seen]] = attrs.field(factory=dict)
     full_readers: set[str] = attrs.field(factory=set)  # who read everything from the first offset on
 
@@ -175,6 +177,11 @@ class _Facts:
         for end in self.history.ends:
             told[end.tp].append(end)
         return told
+
+
+def _astonishing(facts: _Facts) -> Findings:
+    for surprise in facts.history.surprises:
+        yield "L0", surprise
 
 
 def _lost_or_moved(facts: _Facts) -> Findings:
@@ -336,6 +343,7 @@ def _covered(earlier: list[AskedEnd], later: list[AskedEnd]) -> Iterator[tuple[A
 
 
 _RULES: tuple[Callable[[_Facts], Findings], ...] = (
+    _astonishing,
     _lost_or_moved,
     _read_then_lost,
     _offset_used_twice,

@@ -80,6 +80,12 @@ def test_a_right_history_has_no_anomaly(history: History) -> None:
     assert verdict.worth
 
 
+def test_an_astonishing_answer(history: History) -> None:
+    history.surprises.append("ann: OUT_OF_ORDER_SEQUENCE_NUMBER for the batch that is next")
+
+    assert kinds(history) == {"L0"}
+
+
 def test_lost_write(history: History) -> None:
     history.sends.append(send("ann:2", 4, 5))
 

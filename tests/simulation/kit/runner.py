@@ -150,9 +150,10 @@ def virtual_threads(dice: random.Random) -> Callable[..., Awaitable[Any]]:
             with trio.CancelScope(shield=True):
                 await trio.sleep(dice.expovariate(1 / THREAD_LATENCY))
                 try:
-                    return fn(*args)
+                    result = fn(*args)
                 finally:
                     await trio.sleep(dice.expovariate(1 / THREAD_LATENCY))
+        return result
 
     return run_sync
 
@@ -177,7 +178,7 @@ class _Trace(trio.abc.Instrument):
         self.steps = 0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        count: int = task._counter  # type: ignore[attr-defined]
+        count: int = task._counter
         if self._first is None:
             self._first = count
         line = f"{trio.current_time()!r} {count - self._first} {task.name}\n"
