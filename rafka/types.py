@@ -22,13 +22,28 @@ T = TypeVar("T")
 def message(cls: type[T]) -> type[T]:
     """A slotted, keyword-only attrs class that mypy holds to be frozen.
 
-    Ops, replies and what they contain are made by the hundred thousand a second. A
-    class frozen at run time costs three times as much to make, and the wire's
+    Ops, replies and what they contain are made by the hundred thousand a second. An
+    object frozen at run time costs three times as much to make, and the wire's
     compiled decoders could not fill its slots in place: so freezing is checked by
-    mypy, and paid for by nobody.
+    mypy, and paid for by nobody. There are many such classes, and each method that
+    attrs writes for one costs time at every start: comparing and showing them is
+    done by the two functions below, which all of them share.
     """
-    made: Any = attrs.define(cls, kw_only=True)
+    shared: Any = cls
+    shared.__eq__, shared.__repr__, shared.__hash__ = _equal, _shown, None
+    made: Any = attrs.define(cls, kw_only=True, eq=False, repr=False, match_args=False)
     return made  # type: ignore[no-any-return]
+
+
+def _equal(self: Any, other: Any) -> bool:
+    if other.__class__ is not self.__class__:
+        return False
+    return all(getattr(self, field.name) == getattr(other, field.name) for field in self.__attrs_attrs__)
+
+
+def _shown(self: Any) -> str:
+    fields = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.__attrs_attrs__)
+    return f"{self.__class__.__qualname__}({fields})"
 
 
 def topic_id_text(topic_id: TopicId) -> str:
