@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
     import logging
 
-    from .. import logs, server
+    from .. import daemon, logs
 
     logs.set_up(config.logging.format, config.logging.level, node_id=config.broker.node_id)
     for level, line in remarks(config):
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     def ready(running: RunningBroker) -> None:
         announce(running, port_file=args.port_file, ready_fd=args.ready_fd)
 
-    return server.main(config, ready)
+    return daemon.main(config, ready)
 
 
 def given(args: argparse.Namespace) -> list[tuple[str, str, str]]:
