@@ -105,14 +105,17 @@ def make_backend(config: Config, env: Env) -> LogBackend:
         from .storage.memory import MemoryBackend
 
         return MemoryBackend(env)
-    from .storage.embedded import EmbeddedBackend
+    from .storage.embedded import EmbeddedBackend, EmbeddedConfig
 
     return EmbeddedBackend(
-        place.path,
         env,
-        durable=config.storage.durability == "fsync",
-        reserve_bytes=config.storage.reserve_bytes,
-        open_files=config.storage.open_files,
+        place.path,
+        EmbeddedConfig(
+            durable=config.storage.durability == "fsync",
+            reserve_bytes=config.storage.reserve_bytes,
+            max_open_files=config.storage.open_files,
+            checkpoint_interval=config.storage.checkpoint_interval_ms / 1000,
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from ..errors import ErrorCode, KafkaError
 from ..machines.fetch_sessions import Asked, FetchSessions, Wanted
 from ..ops.base import Envelope, Later
 from ..ops.log import (
+    ORDINARY_READER,
     EpochEnd,
     Fetch,
     FetchPartition,
@@ -26,8 +27,7 @@ from .partition import Partition
 from .topics import Topics
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-ORDINARY_READER = -1  # replica ids: an ordinary client, and one that debugs; all others are replicas
-DEBUGGER = -2
+DEBUGGER = -2  # the replica id of a client that may see what is not yet durable
 
 
 class Fetcher:
@@ -56,6 +56,8 @@ class Fetcher:
         reading = _Reading(self, envelope, op, asked)
         if not reading.go_on():
             return Later(self._finish, op, reading)
+        if not reading.taken and reading.unsettled():
+            return Later(self._settle, op, reading)
         if self._must_wait(op, reading):
             return Later(self._wait, op, reading)
         return asked.reply(reading.results)
@@ -74,6 +76,12 @@ class Fetcher:
             and bool(reading.readable)
             and not self.closing
         )
+
+    async def _settle(self, op: Fetch, reading: _Reading) -> FetchReply:
+        """Read again once what was written before this request may be read."""
+        for partition in reading.unsettled():
+            await partition.settle()
+        return await self._finish(op, _Reading(self, reading.envelope, op, reading.asked))
 
     async def _finish(self, op: Fetch, reading: _Reading) -> FetchReply:
         """Go on with a reading that came upon something not in memory."""
@@ -138,6 +146,10 @@ class _Reading:
             else:
                 self.readable.append((partition, asked, ceiling))
                 self._take(self._found(partition, asked, ceiling, records))
+
+    def unsettled(self) -> list[Partition]:
+        """Partitions with records that are written and may not be read yet."""
+        return [partition for partition, _, _ in self.readable if not partition.settled]
 
     def _take(self, result: PartitionFetchReply) -> None:
         self.taken += len(result.records)

@@ -1,8 +1,7 @@
 """The housekeeper: all that has to be done now and then, and that nobody waits for.
 
 Old records are removed and logs compacted, what was removed is taken off the disk,
-idle producers are forgotten, and checkpoints are written, so that the next start has
-little to do. One task does one thing after another: nothing here is urgent.
+idle producers are forgotten. Nothing here is urgent.
 """
 
 from __future__ import annotations
@@ -50,12 +49,6 @@ class Housekeeper:
                 self._every, config.log.retention_check_interval_ms / 1000, FIRST_CHECK_S, self._expire
             )
             nursery.start_soon(self._every, REMOVE_EVERY_S, REMOVE_EVERY_S, self._remove)
-            nursery.start_soon(
-                self._every,
-                config.storage.checkpoint_interval_ms / 1000,
-                config.storage.checkpoint_interval_ms / 1000,
-                self._backend.checkpoint,
-            )
             nursery.start_soon(self._every, PRODUCERS_EVERY_S, PRODUCERS_EVERY_S, self._forget_producers)
             if config.cleaner.enabled:
                 backoff = config.cleaner.backoff_ms / 1000

@@ -9,6 +9,7 @@ from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS, valid_name
 from ..ops.base import Envelope, Later
 from ..ops.log import (
+    ORDINARY_READER,
     ActiveProducer,
     DeleteRecords,
     DeleteRecordsPartition,
@@ -33,7 +34,6 @@ from .partition import Partition
 from .topics import Topics
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
-ORDINARY_READER: Final = -1
 NO_EPOCH: Final = -1
 NOTHING_TWICE: Final = frozenset[tuple[str, int]]()
 
@@ -48,9 +48,12 @@ class Offsets:
 
     def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Later[ListOffsetsReply]:
         for topic in op.topics:
+            live = self.topics.find(envelope.org_id, topic.name)
             for asked in topic.partitions:
                 if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    return Later(self._list_by_time, envelope, op)
+                    return Later(self._list_slowly, envelope, op)
+                if live is not None and not live.settled(asked.partition_index):
+                    return Later(self._list_slowly, envelope, op)
         if len(op.topics) == 1 and len(op.topics[0].partitions) == 1:  # nearly always
             topic = op.topics[0]
             only = self._by_position(envelope, op, topic.name, topic.partitions[0], NOTHING_TWICE)
@@ -64,7 +67,10 @@ class Offsets:
         ]
         return ListOffsetsReply(topics=topics)
 
-    async def _list_by_time(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply:
+    async def _list_slowly(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply:
+        """Where a log has to be looked into, or what was written before is not yet to be read."""
+        for topic in op.topics:
+            await self._settle(envelope, topic.name, [p.partition_index for p in topic.partitions])
         twice = _named_twice(op)
         topics = []
         for name, partitions in _merged(op).items():
@@ -155,7 +161,27 @@ class Offsets:
 
     # --- deleting records -------------------------------------------------------------------
 
-    def delete_records(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
+    async def _settle(self, envelope: Envelope, name: str, indexes: list[int]) -> None:
+        live = self.topics.find(envelope.org_id, name)
+        for index in indexes:
+            if live is not None and not live.settled(index):
+                await live.partition(index).settle()
+
+    def delete_records(
+        self, envelope: Envelope, op: DeleteRecords
+    ) -> DeleteRecordsReply | Later[DeleteRecordsReply]:
+        for topic in op.topics:
+            live = self.topics.find(envelope.org_id, topic.name)
+            if live is not None and not all(live.settled(p.partition_index) for p in topic.partitions):
+                return Later(self._delete_settled, envelope, op)
+        return self._delete_records(envelope, op)
+
+    async def _delete_settled(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
+        for topic in op.topics:
+            await self._settle(envelope, topic.name, [p.partition_index for p in topic.partitions])
+        return self._delete_records(envelope, op)
+
+    def _delete_records(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
         topics = []
         for topic in op.topics:
             deleted = []

@@ -70,6 +70,11 @@ class Partition:
     def last_stable_offset(self) -> int:
         return self.high_watermark
 
+    @property
+    def settled(self) -> bool:
+        """Whether all that was written may be read. If not, a sync is under way that will make it so."""
+        return self.high_watermark == self.log.end_offset
+
     def ceiling(self, isolation_level: int) -> int:
         """Readers at this isolation level see what lies below."""
         return self.last_stable_offset if isolation_level else self.high_watermark
@@ -141,6 +146,14 @@ class Partition:
         event = trio.Event()
         self._durable_waiters.append((offset, event))
         await event.wait()
+
+    async def settle(self) -> None:
+        """Return once all that is written by now may be read.
+
+        A client whose write was answered from the page cache finds it when it then reads,
+        as it would in Kafka: the reader waits for the sync that is under way.
+        """
+        await self.wait_durable(self.log.end_offset)
 
     def _flushed(self) -> None:
         flushed = self.log.flushed_offset

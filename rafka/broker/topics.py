@@ -81,6 +81,13 @@ class LiveTopic:
         partition = self._partitions[index]
         return partition.leader_epoch if partition is not None else 0
 
+    def settled(self, index: int) -> bool:
+        """Whether all that was written to a partition may be read; so it is of one that is not there."""
+        if not 0 <= index < len(self._partitions):
+            return True
+        partition = self._partitions[index]
+        return partition is None or partition.settled
+
     def opened(self) -> Iterator[Partition]:
         return (partition for partition in self._partitions if partition is not None)
 

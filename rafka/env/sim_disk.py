@@ -394,7 +394,7 @@ class SimDisk:
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _size(folder: _Folder) -> int:

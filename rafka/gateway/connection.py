@@ -21,7 +21,8 @@ import trio
 from ..errors import ErrorCode, KafkaError
 from ..ops.base import Envelope, Later, Op
 from ..types import Buffer
-from ..wire.errors import WireError
+from ..wire.errors import UnwritableError, WireError
+from ..wire.frame import end_of_header
 from .incoming import Incoming
 from .quirks import Unanswered
 from .routes import Bound, bound_route
@@ -50,7 +51,7 @@ class Waiting:
 
     route: Bound
     correlation_id: int
-    op: Op[Any]
+    op: Op[Any] | None = None  # None: the gateway's own answer
     later: Later[Any] | None = None
     reply: Any = None
 
@@ -105,41 +106,41 @@ class Connection:
 
     async def serve(self) -> None:
         """Until the client goes, misbehaves, or the gateway closes."""
-        incoming, gateway = self._incoming, self._gateway
         try:
-            while not gateway.closing:
-                self.idle = True
-                data = await incoming.receive()
-                self.idle = False
-                if data is None:
-                    return
-                self.last_active = gateway.clock
-                await self._work(data)
-                incoming.release()
-                if not incoming.midway:
-                    self.began = None
-                elif self.began is None:
-                    self.began = gateway.clock
-        except WireError as wrong:
-            gateway.note(self, f"closed: {wrong}")
-            await self._finish()
-        except Hangup as why:
-            gateway.note(self, f"closed: {why}")
-            await self._finish()
+            await self._until_hangup()
         except OSError:
             pass  # the client has gone
-        except Exception:  # a mistake of ours, such as a reply that has no form on the wire
+        except Exception:  # a mistake of ours
             log.exception("the connection from %s is closed", self.envelope.client_host)
         finally:
-            incoming.release()
+            self._incoming.release()
 
-    async def _finish(self) -> None:
-        """Send what was answered before the request that ended it all."""
+    async def _until_hangup(self) -> None:
         try:
-            await self._drain()
+            try:
+                await self._converse()
+            except WireError as wrong:
+                await self._drain()  # what was asked before is answered still
+                raise Hangup(str(wrong)) from None
+        except Hangup as why:
+            self._gateway.note(self, f"closed: {why}")
             await self._flush()
-        except OSError:
-            pass
+
+    async def _converse(self) -> None:
+        incoming, gateway = self._incoming, self._gateway
+        while not gateway.closing:
+            self.idle = True
+            data = await incoming.receive()
+            self.idle = False
+            if data is None:
+                return
+            self.last_active = gateway.clock
+            await self._work(data)
+            incoming.release()
+            if not incoming.midway:
+                self.began = None
+            elif self.began is None:
+                self.began = gateway.clock
 
     # --- requests --------------------------------------------------------------------
 
@@ -148,14 +149,11 @@ class Connection:
         at = 0
         end = self._incoming.frame_end(data, at)
         while end > 0:
-            waiting = self._take_up(data, at + 4, end)
+            overlaps = self._take_up(data, at + 4, end)
             at = end
-            if waiting is not None:
-                self._line.append(waiting)
-                overlaps = waiting.later is not None and waiting.later.overlaps
-                if not overlaps or len(self._line) >= self._gateway.in_flight:
-                    data, at = memoryview(bytes(data[at:])), 0
-                    await self._drain()
+            if not overlaps or len(self._line) >= self._gateway.in_flight:
+                data, at = memoryview(bytes(data[at:])), 0
+                await self._drain()
             elif self._gathered + len(self._out) >= SEND_AT:
                 data, at = memoryview(bytes(data[at:])), 0
                 await self._flush()
@@ -164,9 +162,10 @@ class Connection:
             await self._drain()
         await self._flush()
 
-    def _take_up(self, data: memoryview, at: int, end: int) -> Waiting | None:
-        """One request: answered into the outgoing bytes, or given back because its reply takes time."""
+    def _take_up(self, data: memoryview, at: int, end: int) -> bool:
+        """One request: answered into the outgoing bytes, or put in line. Whether the next may be taken up."""
         self.greeted = True
+        self.began = None
         frame = data[:end]
         if end - at < 10:
             raise WireError("a request too short for its header")
@@ -174,10 +173,14 @@ class Connection:
         route = bound_route(key, version)
         at = self._skip_client_id(frame, at + 8)
         if route.flexible:
-            at = route.skip_tags(frame, at)
+            at = at + 1 if at < end and not frame[at] else end_of_header(frame, at, True)
         if route.local is not None:
-            self._put(route, correlation_id, route.local(self._gateway, frame, at, version))
-            return None
+            reply = route.local(self._gateway, frame, at, version)
+            if self._line:
+                self._line.append(Waiting(route, correlation_id, reply=reply))
+            else:
+                self._put(route, correlation_id, reply)
+            return True
         op, _ = route.decode(frame, at, self._elements)
         try:
             if route.prepare is not None:
@@ -188,12 +191,13 @@ class Connection:
         except Exception:  # a mistake of ours: the client is told so, and others go on
             answer = self._our_fault(op)
         if isinstance(answer, Later):
-            return Waiting(route, correlation_id, op, later=answer)
+            self._line.append(Waiting(route, correlation_id, op, later=answer))
+            return answer.overlaps
         if self._line:
             self._line.append(Waiting(route, correlation_id, op, reply=answer))
         else:
             self._answer(route, correlation_id, op, answer)
-        return None
+        return True
 
     def _skip_client_id(self, frame: memoryview, at: int) -> int:
         """Take up the client id if it is another than before. A negative length is null."""
@@ -224,13 +228,15 @@ class Connection:
                 try:
                     waiting.reply = await waiting.later.wait()
                 except KafkaError as refused:
+                    assert waiting.op is not None
                     waiting.reply = waiting.op.refusal(refused.code, refused.message)
                 except Exception:
+                    assert waiting.op is not None
                     waiting.reply = self._our_fault(waiting.op)
             del self._line[0]
             self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
 
-    def _answer(self, route: Bound, correlation_id: int, op: Op[Any], reply: Any) -> None:
+    def _answer(self, route: Bound, correlation_id: int, op: Op[Any] | None, reply: Any) -> None:
         if route.settle is not None:
             try:
                 reply = route.settle(op, reply, route.version)
@@ -238,7 +244,14 @@ class Connection:
                 if silence.failed:
                     raise Hangup("a write with acks=0 failed, which only this can tell") from None
                 return
-        self._put(route, correlation_id, reply)
+        start = len(self._out)
+        try:
+            self._put(route, correlation_id, reply)
+        except UnwritableError:
+            if op is None:
+                raise
+            del self._out[start:]
+            self._put(route, correlation_id, self._our_fault(op))
 
     def _put(self, route: Bound, correlation_id: int, reply: Any) -> None:
         """Encode a reply behind those already gathered."""

@@ -86,7 +86,7 @@ class Incoming:
 
     def release(self) -> None:
         """The large frame last received is done with."""
-        self._budget.give_back(self._counted)
+        self._budget.give_back(self._counted, self)
         self._counted = 0
 
     def _begin(self, size: int, first: memoryview) -> None:
@@ -101,7 +101,7 @@ class Incoming:
         while self._filled < size:
             if size > UNCOUNTED and self._counted < len(body):
                 growth = len(body) - self._counted
-                await self._budget.take(growth)
+                await self._budget.take(growth, self)
                 self._counted += growth
             with memoryview(body) as view:
                 came = await self._transport.receive_into(view[self._filled :])

@@ -42,7 +42,6 @@ from ..wire.apis.produce import PRODUCE
 from ..wire.apis.sasl_authenticate import SASL_AUTHENTICATE
 from ..wire.apis.sasl_handshake import SASL_HANDSHAKE
 from ..wire.errors import WireError
-from ..wire.runtime import skip_tags
 from . import api_versions, quirks, sasl
 from .local import Local
 
@@ -128,7 +127,6 @@ class Bound:
     prepare: Callable[[Any, int], None] | None
     settle: Callable[[Any, Any, int], Any] | None
     local: Local | None
-    skip_tags: Callable[[memoryview, int], int] = skip_tags
 
 
 @cache

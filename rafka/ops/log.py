@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ..errors import ErrorCode
 from ..types import NO_TOPIC_ID, Buffer, TopicId, message
 from .base import KafkaOp, Op
 
-NOTHING: bytes = b""
+NOTHING: Final = b""
+ORDINARY_READER: Final = -1  # the replica id of whoever is no replica
 
 
 # --- produce -------------------------------------------------------------------
@@ -165,10 +166,19 @@ class FetchReply:
 
 
 @message
+class ReplicaState:
+    """How a request says from version 15 on that a replica sends it."""
+
+    replica_id: int = ORDINARY_READER
+    replica_epoch: int = -1
+
+
+@message
 class Fetch(Op[FetchReply]):
     code: ClassVar = KafkaOp.FETCH
 
-    replica_id: int = -1
+    replica_id: int = ORDINARY_READER
+    replica_state: ReplicaState | None = None
     max_wait_ms: int
     min_bytes: int
     max_bytes: int = 0x7FFFFFFF

@@ -55,6 +55,7 @@ class LogSettings:
     file_delete_delay_ms: int = 60_000
     flush_messages: int = FOREVER
     flush_ms: int = FOREVER
+    essential: bool = False  # may take the room kept in reserve: the journal, or nothing could be deleted
 
 
 @message

@@ -75,7 +75,10 @@ class FactCodec(Protocol):
 
 async def open_journal(backend: LogBackend, codec: FactCodec, env: Env) -> Journal:
     """Read the newest good snapshot and the log after it. JournalDamaged where something is missing."""
-    log = backend.open(JOURNAL, LogSettings(segment_bytes=SEGMENT_BYTES, file_delete_delay_ms=0))
+    settings = LogSettings(segment_bytes=SEGMENT_BYTES, file_delete_delay_ms=0, essential=True)
+    log = backend.open(JOURNAL, settings)
+    if log.failed is not None:
+        raise JournalDamaged(f"the journal cannot be read: {log.failed}")
     blobs = backend.blobs
     since, snapshot = _newest_good(blobs)
     tail = await _read_tail(log, since)
