@@ -54,12 +54,6 @@ def bootstrap(args: argparse.Namespace, environ: Mapping[str, str] = os.environ)
     return DEFAULT_BOOTSTRAP
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="a table for people, or JSON for programs"
-    )
-
-
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], *, file: TextIO | None = None
 ) -> None:

@@ -26,7 +26,7 @@ _COMMA: Final = re.compile(r"\s*,\s*")
 def structured(given: Given, section: type[Any], field: str) -> object:
     """The value as the section's field has it. Raises ConfigError."""
     about, wanted = _field(section, field)
-    optional = wanted in (int | None, str | None, float | None)
+    optional = wanted in (int | None, str | None)
     if optional and given.value == "":
         return None
     try:

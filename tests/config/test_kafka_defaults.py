@@ -29,11 +29,9 @@ KAFKA: dict[str, tuple[str, int]] = {
     "log.cleaner.dedupe.buffer.size": ("134217728", 5),
     "log.cleaner.delete.retention.ms": ("86400000", 5),
     "log.cleaner.enable": ("true", 1),
-    "log.cleaner.io.max.bytes.per.second": ("1.7976931348623157E308", 6),
     "log.cleaner.max.compaction.lag.ms": ("9223372036854775807", 5),
     "log.cleaner.min.cleanable.ratio": ("0.5", 6),
     "log.cleaner.min.compaction.lag.ms": ("0", 5),
-    "log.cleaner.threads": ("1", 3),
     "log.cleanup.policy": ("delete", 7),
     "log.dirs": ("", 7),
     "log.flush.interval.messages": ("9223372036854775807", 5),
@@ -80,11 +78,9 @@ CHANGEABLE = {
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.delete.retention.ms",
-    "log.cleaner.io.max.bytes.per.second",
     "log.cleaner.max.compaction.lag.ms",
     "log.cleaner.min.cleanable.ratio",
     "log.cleaner.min.compaction.lag.ms",
-    "log.cleaner.threads",
     "log.cleanup.policy",
     "log.flush.interval.messages",
     "log.flush.interval.ms",
@@ -118,7 +114,6 @@ OURS = {
     "max.connections": "a bound that a machine can bear",
     "max.connections.per.ip": "a bound that a machine can bear",
     "queued.max.request.bytes": "memory for requests is bounded",
-    "log.cleaner.io.max.bytes.per.second": "not set, where Kafka has the greatest of all numbers",
 }
 
 

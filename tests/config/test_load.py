@@ -184,12 +184,13 @@ def test_a_compose_file_for_kafka_is_used_as_it_is() -> None:
 def test_changing_a_running_brokers_settings_keeps_the_others() -> None:
     started = load(flags=settings(num_partitions="3"))
 
-    changed = started.changed({"log.cleaner.threads": "2", "listeners": "127.0.0.1:1"})
+    changed = started.changed({"log.cleaner.backoff.ms": "2", "log.cleanup.policy": "compact"})
 
-    assert changed.cleaner.threads == 2
+    assert changed.cleaner.backoff_ms == 2
+    assert changed.log.cleanup_policy == ("compact",)
     assert changed.topics.partitions == 3
-    assert changed.source("log.cleaner.threads") == "dynamic"
-    assert started.cleaner.threads == 1
+    assert changed.source("log.cleaner.backoff.ms") == "dynamic"
+    assert started.cleaner.backoff_ms == 15_000
 
 
 def test_every_setting_is_explained() -> None:

@@ -268,9 +268,6 @@ class Cleaner:
         dynamic=True,
     )
     enabled: bool = setting("log.cleaner.enable", True, "Whether logs are compacted at all.", Kind.BOOLEAN)
-    threads: int = setting(
-        "log.cleaner.threads", 1, "How many logs are compacted at a time.", at_least=1, dynamic=True
-    )
     backoff_ms: int = setting(
         "log.cleaner.backoff.ms",
         15_000,
@@ -287,15 +284,6 @@ class Cleaner:
         Kind.LONG,
         unit="bytes",
         at_least=1_048_576,
-        dynamic=True,
-    )
-    max_bytes_per_second: float | None = setting(
-        "log.cleaner.io.max.bytes.per.second",
-        None,
-        "What compaction may read and write in a second. Where it is not given, all it can.",
-        Kind.DOUBLE,
-        unit="bytes/s",
-        at_least=1,
         dynamic=True,
     )
 
