@@ -49,7 +49,7 @@ class EmbeddedBackend:
             indexes=LoadedIndexes(self.config.max_loaded_indexes),
             hot=Hot(files),
             blocking=Blocking(files),
-            flusher=Flusher(env, durable=self.config.durable, on_failure=self._fail_all),
+            flusher=Flusher(env, durable=self.config.durable, in_use=self._in_use, on_failure=self._fail_all),
             reserve=Reserve(env.disk, root, self.config),
             checkpoint=self.checkpoint,
             want_checkpoint=self._want_checkpoint,
@@ -242,6 +242,9 @@ class EmbeddedBackend:
                     _write_epochs(disk, part.log.folder, part.epochs)
         entries = [part.entry for part in parts if part.entry is not None]
         marks.save(disk, self._shared.root, entries, clean=clean, durable=self.durable)
+
+    def _in_use(self, folder: str) -> bool:
+        return any(f"{log.folder}/".startswith(f"{folder}/") for log in self._logs.values() if log.size)
 
     def _fail_all(self, why: str) -> None:
         for log in self._logs.values():

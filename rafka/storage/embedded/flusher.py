@@ -48,8 +48,16 @@ class Flushable(Protocol):
 class Flusher:
     """The dirty logs and the rounds over them."""
 
-    def __init__(self, env: Env, *, durable: bool, on_failure: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        env: Env,
+        *,
+        durable: bool,
+        in_use: Callable[[str], bool],
+        on_failure: Callable[[str], None],
+    ) -> None:
         self._env = env
+        self._in_use = in_use  # whether a folder is that of a log, or above one
         self._on_failure = on_failure
         self._durable = durable
         self._limiter = trio.CapacityLimiter(1)  # its own: nothing else may keep a sync waiting
@@ -122,12 +130,7 @@ class Flusher:
             folders, self._folders = list(self._folders), {}
             if not works and not folders:
                 return
-            try:
-                with trio.CancelScope(shield=True):  # half a round would be nobody's
-                    await self._sync([work for _, work in works], folders)
-            except StorageFailed as failure:
-                self.fail(failure)
-                raise
+            await self._sync([work for _, work in works], folders)
             for log, work in works:
                 log.work_done(work)
 
@@ -137,16 +140,21 @@ class Flusher:
         for segment in segments:
             segment.pins += 1
         try:
-            await self._env.spawn_thread(sync, self._env.disk, files, folders, limiter=self._limiter)
+            await self.sync_now(files, folders)
         finally:
             for segment in segments:
                 segment.pins -= 1
 
     async def sync_now(self, files: Sequence[tuple[str, File]], folders: Sequence[str]) -> None:
-        """Beside the rounds, for what waits for nothing else. Raises StorageFailed."""
+        """Also beside the rounds, for what waits for nothing else. Raises StorageFailed."""
         try:
-            with trio.CancelScope(shield=True):
-                await self._env.spawn_thread(sync, self._env.disk, files, folders, limiter=self._limiter)
+            with trio.CancelScope(shield=True):  # half a round would be nobody's
+                missing = await self._env.spawn_thread(
+                    sync, self._env.disk, files, folders, limiter=self._limiter
+                )
+            for folder in missing:
+                if self._in_use(folder):  # else it was deleted meanwhile, with all that is in it
+                    raise StorageFailed(f"{folder} has vanished with what is in it")
         except StorageFailed as failure:
             self.fail(failure)
             raise
@@ -160,18 +168,25 @@ class Flusher:
             self._wake.set()
 
 
-def sync(disk: Disk, files: Sequence[tuple[str, File]], folders: Sequence[str]) -> None:
-    """Make files and then names durable. StorageFailed names the first that would not be. In a thread."""
-    path = ""
+def sync(disk: Disk, files: Sequence[tuple[str, File]], folders: Sequence[str]) -> list[str]:
+    """Make files and then names durable; in a thread. Tells which folders are not there.
+
+    StorageFailed names the first that would not be synced.
+    """
+    path, missing = "", []
     try:
         for name, file in files:
             path = name
             file.sync()
         for name in folders:
             path = name
-            disk.sync_dir(path)
+            try:
+                disk.sync_dir(path)
+            except FileNotFoundError:
+                missing.append(path)
     except OSError as error:
         raise StorageFailed(
             f"sync of {path} failed: {error.strerror or error} (errno {error.errno}); "
             "what was written to it may be lost, so nothing more is acknowledged"
         ) from error
+    return missing
