@@ -105,7 +105,23 @@ def setting(
         at_most = INT_MAX if kind is Kind.INT else LONG_MAX
     about = Setting(key, kind, doc, unit, at_least, at_most, one_of, aliases, kafka, dynamic)
     start = attrs.Factory(default) if callable(default) else default
-    return attrs.field(default=start, metadata={"setting": about}, validator=_check)
+    return attrs.field(default=start, metadata={"setting": about})
+
+
+class Section:
+    """What every section can do. Not left to attrs, which would write code for each at every start."""
+
+    __slots__ = ()
+
+    def __attrs_post_init__(self) -> None:
+        for field, about in settings_of(type(self)):
+            value = getattr(self, field.name)
+            if value is not None and about.refuses(value):
+                raise ConfigError(about.key, value, f"must be {about.allowed}")
+
+    def __repr__(self) -> str:
+        values = (f"{field.name}={getattr(self, field.name)!r}" for field, _ in settings_of(type(self)))
+        return f"{type(self).__name__}({', '.join(values)})"
 
 
 def settings_of(section: type[Any]) -> list[tuple[attrs.Attribute[Any], Setting]]:
@@ -122,9 +138,3 @@ def as_text(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{k}:{as_text(v)}" for k, v in value.items())
     return str(value)
-
-
-def _check(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
-    about: Setting = field.metadata["setting"]
-    if value is not None and about.refuses(value):
-        raise ConfigError(about.key, value, f"must be {about.allowed}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from ..setting import Kind, setting
+from ..setting import Kind, Section, setting
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Broker:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Broker(Section):
     node_id: int = setting(
         "node.id", 0, "The number by which clients know this broker.", at_least=0, aliases=("broker.id",)
     )
@@ -31,8 +31,8 @@ class Broker:
     )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Topics:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Topics(Section):
     partitions: int = setting(
         "num.partitions", 1, "The partitions of a new topic whose creator did not say how many.", at_least=1
     )
@@ -58,8 +58,8 @@ class Topics:
     )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Producers:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Producers(Section):
     id_expiration_ms: int = setting(
         "producer.id.expiration.ms",
         86_400_000,
@@ -70,8 +70,8 @@ class Producers:
     )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Fetch:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Fetch(Section):
     max_bytes: int = setting(
         "fetch.max.bytes",
         57_671_680,

@@ -10,14 +10,14 @@ from typing import Final, Literal
 
 import attrs
 
-from ..setting import LONG_MAX, ConfigError, Kind, setting
+from ..setting import LONG_MAX, ConfigError, Kind, Section, setting
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class LogDefaults:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogDefaults(Section):
     segment_bytes: int = setting(
         "log.segment.bytes",
         1_073_741_824,
@@ -216,6 +216,7 @@ class LogDefaults:
     )
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         for key, value in (
             ("log.retention.ms", self.retention_ms),
             ("log.retention.minutes", self.retention_minutes),
@@ -227,8 +228,8 @@ class LogDefaults:
             raise ConfigError("compression.gzip.level", 0, "must be 1 to 9, or -1")
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Cleaner:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Cleaner(Section):
     """Compaction. Its defaults for topics first, then how the broker goes about it."""
 
     delete_retention_ms: int = setting(
@@ -288,6 +289,7 @@ class Cleaner:
     )
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
                 "log.cleaner.min.compaction.lag.ms",

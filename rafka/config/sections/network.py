@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import attrs
 
 from ..listeners import PLAINTEXT, Listener, match_advertised
-from ..setting import Kind, setting
+from ..setting import Kind, Section, setting
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Network:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Network(Section):
     listen: tuple[Listener, ...] = setting(
         "listen",
         (Listener("127.0.0.1", 9092),),
@@ -117,6 +117,7 @@ class Network:
     )
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         match_advertised(self.listen, self.advertise)  # raises ConfigError where they do not fit
 
     def advertised(self, index: int, bound_port: int) -> Listener | None:

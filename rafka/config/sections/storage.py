@@ -7,11 +7,11 @@ from typing import Literal
 import attrs
 
 from ..places import Place, default_place
-from ..setting import Kind, setting
+from ..setting import Kind, Section, setting
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Storage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Storage(Section):
     place: Place = setting(  # noqa: RUF009 (it makes a field)
         "storage",
         default_place,
@@ -60,8 +60,8 @@ class Storage:
     )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Logging:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Logging(Section):
     format: Literal["text", "json"] = setting(
         "log.format",
         "text",
