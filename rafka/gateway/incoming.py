@@ -99,10 +99,9 @@ class Incoming:
         """Receive until the frame that came in part is whole."""
         size = self._size
         while self._filled < size:
-            if size > UNCOUNTED and self._counted < len(body):
-                growth = len(body) - self._counted
-                await self._budget.take(growth, self)
-                self._counted += growth
+            if size > UNCOUNTED:
+                await self._budget.take(self._filled - self._counted, self)
+                self._counted = self._filled
             with memoryview(body) as view:
                 came = await self._transport.receive_into(view[self._filled :])
             if not came:

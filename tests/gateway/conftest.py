@@ -1,0 +1,33 @@
+"""The gateway that most tests of this room talk to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from rafka.gateway.server import Gateway
+from rafka.ops import cluster, log, topics
+
+from .kit import ScriptedLink, World, config, written
+
+
+@pytest.fixture
+def link() -> ScriptedLink:
+    return ScriptedLink(
+        {
+            log.Produce: lambda _, op: written(op),
+            topics.Metadata: lambda _, op: topics.MetadataReply(topics=[]),
+            cluster.DescribeCluster: lambda _, op: cluster.DescribeClusterReply(),
+        }
+    )
+
+
+@pytest.fixture
+async def world(link: ScriptedLink) -> AsyncIterator[World]:
+    gateway = Gateway(config(), link)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(gateway.run)
+        yield World(gateway, link, nursery)
+        nursery.cancel_scope.cancel()
