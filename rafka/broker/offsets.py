@@ -30,6 +30,7 @@ from ..ops.log import (
     TopicOffsets,
     TopicProducers,
 )
+from ..storage.backend import LogBackend
 from .partition import Partition
 from .topics import Topics
 
@@ -41,8 +42,9 @@ NOTHING_TWICE: Final = frozenset[tuple[str, int]]()
 class Offsets:
     """Answers ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, backend: LogBackend) -> None:
         self.topics = topics
+        self._backend = backend
 
     # --- list offsets -------------------------------------------------------------------
 
@@ -167,21 +169,17 @@ class Offsets:
             if live is not None and not live.settled(index):
                 await live.partition(index).settle()
 
-    def delete_records(
-        self, envelope: Envelope, op: DeleteRecords
-    ) -> DeleteRecordsReply | Later[DeleteRecordsReply]:
-        for topic in op.topics:
-            live = self.topics.find(envelope.org_id, topic.name)
-            if live is not None and not all(live.settled(p.partition_index) for p in topic.partitions):
-                return Later(self._delete_settled, envelope, op)
-        return self._delete_records(envelope, op)
+    def delete_records(self, envelope: Envelope, op: DeleteRecords) -> Later[DeleteRecordsReply]:
+        return Later(self._delete_records, envelope, op)
 
-    async def _delete_settled(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
+    async def _delete_records(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
         for topic in op.topics:
             await self._settle(envelope, topic.name, [p.partition_index for p in topic.partitions])
-        return self._delete_records(envelope, op)
+        reply = self._deleted(envelope, op)
+        await self._backend.checkpoint()  # what was deleted must not come back after a crash
+        return reply
 
-    def _delete_records(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
+    def _deleted(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
         topics = []
         for topic in op.topics:
             deleted = []
