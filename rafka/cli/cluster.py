@@ -81,7 +81,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "show which APIs a broker offers, in which versions, and its features",
         "  rafka cluster api-versions\n  rafka cluster api-versions --broker 1\n",
     )
-    versions.add_argument("--broker", type=int, metavar="ID", help="of this one (else of the first that answers)")
+    versions.add_argument(
+        "--broker", type=int, metavar="ID", help="of this one (else of the first that answers)"
+    )
     for parser in (info, versions):
         add_json(parser)
         add_bootstrap(parser)
@@ -106,7 +108,8 @@ def _info(args: argparse.Namespace) -> int:
                     "topics": len(topics),
                     "partitions": partitions,
                     "brokers": [
-                        {"id": n.node_id, "host": n.host, "port": n.port, "rack": n.rack} for n in cluster.nodes
+                        {"id": n.node_id, "host": n.host, "port": n.port, "rack": n.rack}
+                        for n in cluster.nodes
                     ],
                 }
             )

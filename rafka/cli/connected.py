@@ -81,3 +81,9 @@ async def targets_of(client: Client, topic: str, partitions: list[int] | None = 
                 f"topic {topic!r} has {len(info.partitions)} partitions, there is no partition {partition}"
             )
     return [TopicPartition(topic, partition) for partition in wanted]
+
+
+def confirm(question: str) -> None:
+    """Ask on the terminal; anything but yes ends the command."""
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandError("nothing was deleted")

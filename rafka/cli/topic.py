@@ -10,9 +10,18 @@ from ..client import BrokerRefused, Client, NewTopic, Outcome, TopicInfo, TopicP
 from ..client.offsets import EARLIEST, LATEST
 from ..errors import ErrorCode
 from ..types import topic_id_text
-from .connected import add_command, add_json, checked, key_value, run_connected, targets_of
-from .output import ASKED_WRONGLY, DONE, FAILED, CommandError, add_bootstrap, complain, print_json, print_table
-from .starts import parse_listed_time, parse_partitions
+from . import topic_offsets
+from .connected import add_command, add_json, checked, confirm, key_value, run_connected
+from .output import (
+    ASKED_WRONGLY,
+    DONE,
+    FAILED,
+    CommandError,
+    add_bootstrap,
+    complain,
+    print_json,
+    print_table,
+)
 
 DESCRIPTION = "Create, list, describe, alter and delete topics. Works with any Kafka-compatible broker."
 
@@ -35,8 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_describe(commands)
     _configure_alter(commands)
     _configure_delete(commands)
-    _configure_offsets(commands)
-    _configure_delete_records(commands)
+    topic_offsets.configure(commands)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,7 +84,9 @@ def _configure_create(commands: argparse._SubParsersAction[argparse.ArgumentPars
         "-c", "--config", action="append", default=[], metavar="NAME=VALUE", help="a setting of the topic"
     )
     parser.add_argument("--if-not-exists", action="store_true", help="be content with a topic that is there")
-    parser.add_argument("--validate-only", action="store_true", help="ask whether it could be made; make nothing")
+    parser.add_argument(
+        "--validate-only", action="store_true", help="ask whether it could be made; make nothing"
+    )
     add_json(parser)
     add_bootstrap(parser)
 
@@ -94,9 +104,9 @@ def _create(args: argparse.Namespace) -> int:
     ]
 
     async def create(client: Client) -> int:
-        outcomes = await client.admin.create_topics(topics, validate_only=args.validate_only)
-        if args.if_not_exists:
-            outcomes = [_forgive(one, ErrorCode.TOPIC_ALREADY_EXISTS) for one in outcomes]
+        answers = await client.admin.create_topics(topics, validate_only=args.validate_only)
+        content_with = ErrorCode.TOPIC_ALREADY_EXISTS if args.if_not_exists else None
+        outcomes = [_forgive(one, content_with) for one in answers]
         done = "could be created" if args.validate_only else "created"
         return _tell(args, outcomes, done, "there already")
 
@@ -265,14 +275,22 @@ def _configure_alter(commands: argparse._SubParsersAction[argparse.ArgumentParse
 """,
     )
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("-p", "--partitions", type=int, metavar="N", help="have so many; they never become fewer")
+    parser.add_argument(
+        "-p", "--partitions", type=int, metavar="N", help="have so many; they never become fewer"
+    )
     parser.add_argument(
         "-c", "--config", action="append", default=[], metavar="NAME=VALUE", help="set a config"
     )
     parser.add_argument(
-        "--delete-config", action="append", default=[], metavar="NAME", help="take a config back to its default"
+        "--delete-config",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take a config back to its default",
     )
-    parser.add_argument("--validate-only", action="store_true", help="ask whether it could be done; change nothing")
+    parser.add_argument(
+        "--validate-only", action="store_true", help="ask whether it could be done; change nothing"
+    )
     add_bootstrap(parser)
 
 
@@ -320,114 +338,20 @@ def _configure_delete(commands: argparse._SubParsersAction[argparse.ArgumentPars
 
 def _delete(args: argparse.Namespace) -> int:
     if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
-        _confirm(f"Delete {', '.join(args.topics)} and all records?")
+        confirm(f"Delete {', '.join(args.topics)} and all records?")
 
     async def delete(client: Client) -> int:
-        outcomes = await client.admin.delete_topics(args.topics)
-        if args.if_exists:
-            outcomes = [_forgive(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for one in outcomes]
+        content_with = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if args.if_exists else None
+        outcomes = [_forgive(one, content_with) for one in await client.admin.delete_topics(args.topics)]
         return _tell(args, outcomes, "deleted", "not there")
 
     return run_connected(args, delete)
 
 
-def _confirm(question: str) -> None:
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        raise CommandError("nothing was deleted")
-
-
-# --- offsets and records ---------------------------------------------------------------
-
-
-def _configure_offsets(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add_command(
-        commands,
-        "offsets",
-        _offsets,
-        "show the offset of a time in each partition",
-        """\
-  rafka topic offsets orders                            the ends
-  rafka topic offsets orders --time earliest            the beginnings
-  rafka topic offsets orders --time max-timestamp       of the newest record by its time
-  rafka topic offsets orders --time 2026-11-18T07:00    the first record since then (UTC)
-  rafka topic offsets orders --time @1795000000000      the same, in milliseconds since 1970
-""",
-    )
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument(
-        "-t",
-        "--time",
-        default="latest",
-        metavar="TIME",
-        help="earliest, latest (the default), max-timestamp, an ISO date or milliseconds",
-    )
-    parser.add_argument("-p", "--partition", action="append", metavar="N", help="only these: 0 or 0,2 or 0-3")
-    add_json(parser)
-    add_bootstrap(parser)
-
-
-def _offsets(args: argparse.Namespace) -> int:
-    time = checked(parse_listed_time, args.time)
-    partitions = None if args.partition is None else checked(parse_partitions, args.partition)
-
-    async def show(client: Client) -> int:
-        targets = [one for name in args.topics for one in await targets_of(client, name, partitions)]
-        found = await client.admin.list_offsets(dict.fromkeys(targets, time))
-        rows = [
-            (target.topic, target.partition, None if found[target].offset < 0 else found[target].offset)
-            for target in targets
-        ]
-        _print_rows(args, ["topic", "partition", "offset"], rows)
-        return DONE
-
-    return run_connected(args, show)
-
-
-def _configure_delete_records(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = add_command(
-        commands,
-        "delete-records",
-        _delete_records,
-        "delete the records before an offset; they cannot be had back",
-        """\
-  rafka topic delete-records orders --before 1000 -p 0
-  rafka topic delete-records orders --before end        all there are
-""",
-    )
-    parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("--before", required=True, metavar="OFFSET", help="an offset, or end")
-    parser.add_argument("-p", "--partition", action="append", metavar="N", help="only these: 0 or 0,2 or 0-3")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    add_json(parser)
-    add_bootstrap(parser)
-
-
-def _delete_records(args: argparse.Namespace) -> int:
-    before = -1 if args.before == "end" else checked(_offset, args.before)
-    partitions = None if args.partition is None else checked(parse_partitions, args.partition)
-    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
-        _confirm(f"Delete the records of {args.topic} before {args.before}?")
-
-    async def delete(client: Client) -> int:
-        targets = await targets_of(client, args.topic, partitions)
-        starts = await client.admin.delete_records(dict.fromkeys(targets, before))
-        rows = [(target.topic, target.partition, starts[target]) for target in targets]
-        _print_rows(args, ["topic", "partition", "start_offset"], rows)
-        return DONE
-
-    return run_connected(args, delete)
-
-
-def _offset(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"not an offset: {text!r} (write a number, or end)")
-    return int(text)
-
-
 # --- shared ----------------------------------------------------------------------------
 
 
-def _forgive(outcome: Outcome, code: ErrorCode) -> Outcome | None:
+def _forgive(outcome: Outcome, code: ErrorCode | None) -> Outcome | None:
     """None: that is what was wanted anyway."""
     return None if outcome.error is not None and outcome.error.code is code else outcome
 
@@ -439,7 +363,9 @@ def _tell(args: argparse.Namespace, outcomes: Sequence[Outcome | None], done: st
     for name, outcome in zip(args.topics, _in_order(args.topics, outcomes), strict=True):
         error = None if outcome is None else outcome.error
         if args.json:
-            shown.append({"topic": name, "done": outcome is not None and error is None, "error": _words(error)})
+            shown.append(
+                {"topic": name, "done": outcome is not None and error is None, "error": _words(error)}
+            )
         elif error is None:
             print(f"{name}: {otherwise if outcome is None else done}")
         if error is not None:
@@ -467,10 +393,3 @@ def _advice(error: BrokerRefused) -> str:
     if isinstance(error, UnknownTopic):
         return f"{error.subject} does not exist (--if-exists is content with that)"
     return str(error)
-
-
-def _print_rows(args: argparse.Namespace, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    if args.json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        print_table([name.upper().replace("_", "-") for name in names], rows)

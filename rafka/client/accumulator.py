@@ -63,7 +63,8 @@ class Batch:
         if self.finished:
             await trio.lowlevel.checkpoint()
             return
-        self._event = self._event or trio.Event()
+        if self._event is None:
+            self._event = trio.Event()
         await self._event.wait()
 
     def finish(self) -> None:

@@ -85,6 +85,11 @@ class Delivery:
         self._index = index
 
     @property
+    def batch(self) -> Batch:
+        """What it is sent with: records of one batch arrive together."""
+        return self._batch
+
+    @property
     def done(self) -> bool:
         return self._batch.finished
 

@@ -56,9 +56,8 @@ class Unpacker:
             except MissingCodec as error:
                 raise ClientError(f"{self._subject}: {error.message}") from error
             except BadBatch as error:
-                raise CorruptBatch(
-                    f"{self._subject}: the batch at offset {header.base_offset} cannot be read: {error.reason}"
-                ) from error
+                where = f"{self._subject}: the batch at offset {header.base_offset}"
+                raise CorruptBatch(f"{where} cannot be read: {error.reason}") from error
             self.next_offset = header.next_offset
         return records
 

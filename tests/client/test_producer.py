@@ -14,6 +14,7 @@ from rafka.client import (
     Address,
     BrokerRefused,
     BufferFull,
+    Delivery,
     DeliveryTimedOut,
     Producer,
     TopicPartition,
@@ -165,6 +166,23 @@ async def test_acks_0_asks_for_no_answer_and_no_producer_id(
     assert result.offset == -1
     assert written(broker) == [b"a"]
     assert broker.producer_ids == 0
+
+
+async def test_many_may_wait_for_one_record(
+    network: Network, autojump_clock: MockClock, broker: ScriptedBroker
+) -> None:
+    offsets: list[int] = []
+
+    async def wait(delivery: Delivery) -> None:
+        offsets.append((await delivery).offset)
+
+    async with producing(network) as producer, trio.open_nursery() as nursery:
+        delivery = await producer.send("orders", b"a", partition=0)
+        for _ in range(3):
+            nursery.start_soon(wait, delivery)
+        nursery.start_soon(producer.flush)
+
+    assert offsets == [0, 0, 0]
 
 
 async def test_a_full_buffer_makes_the_sender_wait(
