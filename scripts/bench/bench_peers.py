@@ -1,0 +1,139 @@
+"""The brokers that are compared: processes that can be started, weighed, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from bench_wire import answers
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+NEIGHBOUR: Final = ROOT.parent / "shared" / "peer" / "apache-kafka"
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Peer(Protocol):
+    name: str
+    port: int
+    pid: int
+
+    def start(self) -> float:
+        """Seconds from the process's birth to its first answer."""
+
+    def kill(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def allow_many_files(count: int = 30_000) -> None:
+    """Brokers inherit it: ten thousand connections need as many descriptors on either side."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    top = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
+
+
+def memory_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Rafka:
+    """`python -m rafka serve` of this checkout, in one of its two kinds of durability."""
+
+    def __init__(self, home: Path, durability: str = "page-cache") -> None:
+        self.name = "rafka" if durability == "page-cache" else f"rafka {durability}"
+        self.home = home
+        self.durability = durability
+        self.port = free_port()
+        self.pid = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        self.home.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "rafka", "serve", "--listen", f"127.0.0.1:{self.port}"]
+        command += ["--data-dir", str(self.home / "data"), "--durability", self.durability]
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        began = time.perf_counter()
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        self.pid = self.process.pid
+        while not answers(self.port):
+            if self.process.poll() is not None:
+                raise SystemExit(f"rafka does not start; see {self.home / 'log'}")
+            time.sleep(0.002)
+        return time.perf_counter() - began
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(60)
+
+
+class Kafka:
+    """Apache Kafka, by the script that RAFKA_KAFKA_PEER names or that lies beside the checkout.
+
+    The script knows `start --port P --dir D [--keep]`, after which it prints `... pid N ready after
+    S s`, and `stop --dir D`.
+    """
+
+    name = "kafka"
+
+    def __init__(self, home: Path) -> None:
+        found = os.environ.get("RAFKA_KAFKA_PEER") or str(NEIGHBOUR)
+        if shutil.which(found) is None:
+            raise SystemExit(f"no Apache Kafka to compare with: {found}; set RAFKA_KAFKA_PEER to a script")
+        self.script = found
+        self.home = home
+        self.port = free_port()
+        self.pid = 0
+        self.started = False
+
+    def start(self) -> float:
+        command = [self.script, "start", "--port", str(self.port), "--dir", str(self.home)]
+        command += ["--keep"] if self.started else []
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        self.started = True
+        words = told.split()
+        self.pid = int(words[words.index("pid") + 1])
+        return float(words[words.index("after") + 1])
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        wait_for(lambda: not Path(f"/proc/{self.pid}").exists())
+
+    def stop(self) -> None:
+        subprocess.run([self.script, "stop", "--dir", str(self.home)], check=True)
+
+
+def wait_for(what: Callable[[], bool], timeout: float = 60) -> None:
+    deadline = time.monotonic() + timeout
+    while not what():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it does not come about")
+        time.sleep(0.01)
