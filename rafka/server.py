@@ -29,7 +29,7 @@ from .broker.offsets import Offsets
 from .broker.produce import Writer
 from .broker.producer_ids import ProducerIds
 from .broker.topics import Topics
-from .config import Config
+from .config import Config, ConfigError
 from .env import Env, real_env
 from .gateway.server import Bound, Gateway
 from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
@@ -82,6 +82,7 @@ async def open_broker(
             await actors.start(assembly.keeper.run)
             await actors.start(assembly.housekeeper.run)
             gateway = Gateway(config, assembly.broker)
+            assembly.configs.on_change.append(gateway.reconfigure)
             bound = gateway.bind() if listen else []
             async with trio.open_nursery() as edges:
                 await edges.start(gateway.run)
@@ -123,6 +124,7 @@ def make_backend(config: Config, env: Env) -> LogBackend:
 class _Assembly:
     broker: Broker
     topics: Topics
+    configs: ConfigKeeper
     keeper: CatalogKeeper
     housekeeper: Housekeeper
 
@@ -134,7 +136,7 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
     configs = ConfigKeeper(config, catalog)
     topics = Topics(backend, configs, config.storage.record_validation == "full")
     await _replay(journal, catalog, topics, configs, env)
-    housekeeper = Housekeeper(config, topics, backend, env)
+    housekeeper = Housekeeper(configs, topics, backend, env)
     housekeeper.discard(_open_logs(topics, names))
     admin = TopicAdmin(catalog, _topic_rules(config, configs, env))
     keeper = CatalogKeeper(catalog, topics, admin, configs, journal, housekeeper.discard)
@@ -154,7 +156,7 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         keeper=keeper,
         producer_ids=ProducerIds(env.rng),
     )
-    return _Assembly(broker, topics, keeper, housekeeper)
+    return _Assembly(broker, topics, configs, keeper, housekeeper)
 
 
 async def _replay(
@@ -163,8 +165,14 @@ async def _replay(
     """Take up what the journal tells; in an empty one the cluster begins."""
     for fact in journal.replay():
         catalog.apply(fact)
-    if not catalog.cluster_id:
-        cluster_id = base64.urlsafe_b64encode(env.rng.randbytes(16)).decode().rstrip("=")
+    wanted = configs.started_with.broker.cluster_id
+    if catalog.cluster_id:
+        if wanted not in (None, catalog.cluster_id):
+            raise ConfigError(
+                "cluster.id", wanted, f"the data directory belongs to the cluster {catalog.cluster_id}"
+            )
+    else:
+        cluster_id = wanted or base64.urlsafe_b64encode(env.rng.randbytes(16)).decode().rstrip("=")
         birth: list[CatalogFact] = [ClusterCreated(cluster_id=cluster_id), configs.born()]
         await journal.append(birth)
         for fact in birth:

@@ -17,18 +17,20 @@ from ..env import Env
 from ..errors import KafkaError
 from ..storage.backend import LogBackend, LogName
 from ..storage.compaction import CompactionPolicy, compact
+from .configs import ConfigKeeper
 from .topics import LiveTopic, Topics
 
 log = logging.getLogger(__name__)
 
-FIRST_CHECK_S: Final = 30.0  # retention is first looked at so long after the start, as in Kafka
-PRODUCERS_EVERY_S: Final = 600.0
-REMOVE_EVERY_S: Final = 15.0
+FIRST_S: Final = 30.0  # at most so long after the start everything is done once, as in Kafka
+PRODUCERS_EVERY_MS: Final = 600_000
+REMOVE_EVERY_MS: Final = 15_000
+MAP_ENTRY_BYTES: Final = 200  # of memory for each key of a log that is being compacted
 
 
 class Housekeeper:
-    def __init__(self, config: Config, topics: Topics, backend: LogBackend, env: Env) -> None:
-        self._config = config
+    def __init__(self, configs: ConfigKeeper, topics: Topics, backend: LogBackend, env: Env) -> None:
+        self._configs = configs
         self._topics = topics
         self._backend = backend
         self._env = env
@@ -42,25 +44,25 @@ class Housekeeper:
             self._doom.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
-        config = self._config
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._delete_logs)
             nursery.start_soon(
-                self._every, config.log.retention_check_interval_ms / 1000, FIRST_CHECK_S, self._expire
+                self._every, lambda config: config.log.retention_check_interval_ms, self._expire
             )
-            nursery.start_soon(self._every, REMOVE_EVERY_S, REMOVE_EVERY_S, self._remove)
-            nursery.start_soon(self._every, PRODUCERS_EVERY_S, PRODUCERS_EVERY_S, self._forget_producers)
-            if config.cleaner.enabled:
-                backoff = config.cleaner.backoff_ms / 1000
-                nursery.start_soon(self._every, backoff, backoff, self._compact)
+            nursery.start_soon(self._every, lambda config: config.cleaner.backoff_ms, self._compact)
+            nursery.start_soon(self._every, lambda _: REMOVE_EVERY_MS, self._remove)
+            nursery.start_soon(self._every, lambda _: PRODUCERS_EVERY_MS, self._forget_producers)
             task_status.started()
         raise AssertionError("unreachable")
 
-    async def _every(self, seconds: float, first: float, work: Callable[[], Awaitable[object]]) -> NoReturn:
-        await trio.sleep(min(first, seconds))
+    async def _every(
+        self, interval_ms: Callable[[Config], int], work: Callable[[], Awaitable[object]]
+    ) -> NoReturn:
+        """Do it again and again; how often may be changed while the broker runs."""
+        await trio.sleep(min(interval_ms(self._configs.current) / 1000, FIRST_S))
         while True:
             await work()
-            await trio.sleep(seconds)
+            await trio.sleep(interval_ms(self._configs.current) / 1000)
 
     async def _delete_logs(self) -> NoReturn:
         while True:
@@ -98,6 +100,8 @@ class Housekeeper:
             await trio.lowlevel.checkpoint()
 
     async def _compact(self) -> None:
+        if not self._configs.current.cleaner.enabled:
+            return
         for live in list(self._topics):
             if live.config.compact:
                 await self._compact_topic(live)
@@ -109,6 +113,7 @@ class Housekeeper:
             min_lag_ms=config.min_compaction_lag_ms,
             max_lag_ms=config.max_compaction_lag_ms,
             delete_retention_ms=config.delete_retention_ms,
+            max_map_entries=self._configs.current.cleaner.dedupe_buffer_bytes // MAP_ENTRY_BYTES,
         )
         for partition in list(live.opened()):
             try:
@@ -121,7 +126,7 @@ class Housekeeper:
             log.debug("%s-%d: %s", live.name, partition.index, result)
 
     async def _forget_producers(self) -> None:
-        idle_ms = self._config.producers.id_expiration_ms
+        idle_ms = self._configs.current.producers.id_expiration_ms
         for live in list(self._topics):
             for partition in live.opened():
                 partition.producers.forget_idle(self._now_ms(), idle_ms)

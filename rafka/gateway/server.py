@@ -66,6 +66,13 @@ class Gateway:
         self._noted: dict[str, float] = {}
         self._bound: list[Bound] = []
 
+    def reconfigure(self, config: Config) -> None:
+        """Take up bounds that were changed while running. Listeners stay as they are."""
+        self._network = config.network
+        self.in_flight = config.network.in_flight
+        self._room.set()
+        self._room = trio.Event()
+
     # --- life -----------------------------------------------------------------------
 
     def bind(self) -> list[Bound]:
