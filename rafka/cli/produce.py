@@ -7,7 +7,7 @@ import base64
 import json
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 import attrs
@@ -41,7 +41,6 @@ EXAMPLES = """\
 """
 
 READ_SIZE: Final = 64 * 1024
-CHECK_EVERY: Final = 1000  # records between two looks at what has failed
 
 
 @attrs.frozen
@@ -103,28 +102,37 @@ def _open(path: str | None) -> BinaryIO:
 
 
 async def _send_all(args: argparse.Namespace, producer: Producer, stream: BinaryIO, headers: Headers) -> None:
+    """Reading waits in a thread, which Ctrl-C leaves behind."""
     under_way: deque[Delivery] = deque()
+    splitter = Splitter(unescape(args.delimiter))
     sent = 0
-    async for line in lines(stream, unescape(args.delimiter)):
-        try:
-            record = _record(args, line)
-        except ValueError as error:
-            raise CommandError(f"record {sent + 1}: {error}") from error
-        under_way.append(
-            await producer.send(
-                args.topic,
-                record.value,
-                key=record.key,
-                headers=(*headers, *record.headers),
-                partition=args.partition,
-                timestamp=record.timestamp,
-            )
-        )
+    while data := await trio.to_thread.run_sync(_read_some, stream, abandon_on_cancel=True):
+        for line in splitter.feed(data):
+            sent += 1
+            under_way.append(await _send(args, producer, line, headers, sent))
+        _check(under_way, sent)
+    if splitter.rest:
         sent += 1
-        if sent % CHECK_EVERY == 0:
-            _check(under_way, sent)
+        under_way.append(await _send(args, producer, splitter.rest, headers, sent))
     await producer.flush()
     _check(under_way, sent)
+
+
+async def _send(
+    args: argparse.Namespace, producer: Producer, line: bytes, headers: Headers, number: int
+) -> Delivery:
+    try:
+        record = _record(args, line)
+    except ValueError as error:
+        raise CommandError(f"record {number}: {error}") from error
+    return await producer.send(
+        args.topic,
+        record.value,
+        key=record.key,
+        headers=(*headers, *record.headers),
+        partition=args.partition,
+        timestamp=record.timestamp,
+    )
 
 
 def _check(under_way: deque[Delivery], sent: int) -> None:
@@ -136,15 +144,16 @@ def _check(under_way: deque[Delivery], sent: int) -> None:
             raise CommandError(f"not all of {sent} records were written: {error}") from error
 
 
-async def lines(stream: BinaryIO, delimiter: bytes) -> AsyncIterator[bytes]:
-    """What stands between the delimiters. Reading waits in a thread, which Ctrl-C leaves behind."""
-    rest = b""
-    while data := await trio.to_thread.run_sync(_read_some, stream, abandon_on_cancel=True):
-        *whole, rest = (rest + data).split(delimiter)
-        for line in whole:
-            yield line
-    if rest:
-        yield rest
+@attrs.define
+class Splitter:
+    """Feed bytes in, take out what stands between the delimiters."""
+
+    delimiter: bytes
+    rest: bytes = b""  # what has no delimiter behind it yet
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *whole, self.rest = (self.rest + data).split(self.delimiter)
+        return whole
 
 
 def _read_some(stream: BinaryIO) -> bytes:
