@@ -46,10 +46,8 @@ class Housekeeper:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._delete_logs)
-            nursery.start_soon(
-                self._every, lambda config: config.log.retention_check_interval_ms, self._expire
-            )
-            nursery.start_soon(self._every, lambda config: config.cleaner.backoff_ms, self._compact)
+            nursery.start_soon(self._every, lambda now: now.log.retention_check_interval_ms, self._expire)
+            nursery.start_soon(self._every, lambda now: now.cleaner.backoff_ms, self._compact)
             nursery.start_soon(self._every, lambda _: REMOVE_EVERY_MS, self._remove)
             nursery.start_soon(self._every, lambda _: PRODUCERS_EVERY_MS, self._forget_producers)
             task_status.started()

@@ -16,10 +16,10 @@ transactions will keep it at the first offset of the earliest open one, from the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgpack
-import trio
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.producers import Producers
@@ -53,12 +53,11 @@ class Partition:
         self.producers = Producers()
         self.watchers: set[Watcher] = set()
         self._last_append_ms = -1
-        self._durable_waiters: list[tuple[int, trio.Event]] = []
         self._restore()
         # Restoring leaves the log's end as it was found: from here on this is the leader's epoch.
         self.leader_epoch = max(0, log.epoch_of(log.end_offset))
         log.state_source = self._dump
-        log.on_flushed = self._flushed
+        log.on_flushed = self.wake if log.durable else None
 
     # --- what may be read --------------------------------------------------------------
 
@@ -140,12 +139,12 @@ class Partition:
         return self._last_append_ms
 
     async def wait_durable(self, offset: int) -> None:
-        """Return once everything below `offset` would survive what the broker promises to survive."""
-        if not self.log.durable or self.log.flushed_offset >= offset:
-            return
-        event = trio.Event()
-        self._durable_waiters.append((offset, event))
-        await event.wait()
+        """Return once everything below `offset` would survive what the broker promises to survive.
+
+        KafkaError where that will not come about: the log has failed, or its topic was deleted.
+        """
+        if self.log.durable and self.log.flushed_offset < offset:
+            await self.log.wait_flushed(offset)
 
     async def settle(self) -> None:
         """Return once all that is written by now may be read.
@@ -153,20 +152,8 @@ class Partition:
         A client whose write was answered from the page cache finds it when it then reads,
         as it would in Kafka: the reader waits for the sync that is under way.
         """
-        await self.wait_durable(self.log.end_offset)
-
-    def _flushed(self) -> None:
-        flushed = self.log.flushed_offset
-        if self._durable_waiters:
-            waiting = []
-            for offset, event in self._durable_waiters:
-                if offset <= flushed:
-                    event.set()
-                else:
-                    waiting.append((offset, event))
-            self._durable_waiters = waiting
-        if self.log.durable:
-            self.wake()
+        with suppress(KafkaError):  # then there is nothing to wait for
+            await self.wait_durable(self.log.end_offset)
 
     def wake(self) -> None:
         """Tell those who wait that there is more to read, or nothing more to wait for."""

@@ -150,20 +150,26 @@ class Writer:
     ) -> ProduceReply:
         """Answer when all is durable; those that are not in time are told so, though they may become so."""
         timeout = min(max(op.timeout_ms / 1000, TIMEOUT_MIN_S), TIMEOUT_MAX_S)
-        with trio.move_on_after(timeout) as scope:
-            for partition, offset, _ in pending:
-                await partition.wait_durable(offset)
-        if not scope.cancelled_caught:
+        failed: dict[int, ErrorCode] = {}
+        with trio.move_on_after(timeout):
+            for partition, offset, told in pending:
+                try:
+                    await partition.wait_durable(offset)
+                except KafkaError as broken:
+                    failed[id(told)] = broken.code
+        for partition, offset, told in pending:
+            if partition.log.flushed_offset < offset:
+                failed.setdefault(id(told), ErrorCode.REQUEST_TIMED_OUT)
+        if not failed:
             return reply
-        late = {id(told) for partition, offset, told in pending if partition.log.flushed_offset < offset}
         return ProduceReply(
             responses=[
                 TopicProduceReply(
                     name=topic.name,
                     topic_id=topic.topic_id,
                     partition_responses=[
-                        PartitionProduceReply(index=p.index, error_code=ErrorCode.REQUEST_TIMED_OUT)
-                        if id(p) in late
+                        PartitionProduceReply(index=p.index, error_code=failed[id(p)])
+                        if id(p) in failed
                         else p
                         for p in topic.partition_responses
                     ],
