@@ -99,7 +99,9 @@ class RafkaProcess:
         command = [*self.wrapper, sys.executable, "-m", "rafka", "serve"]
         command += ["--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data_dir)]
         command += ["--port-file", str(port_file), "--durability", self.durability, *self.options]
-        env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | self.env
+        # What this machine's environment says of some other broker, or of these tests, is not for this one.
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("RAFKA_", "KAFKA_"))}
+        env |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | self.env
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env=env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -73,7 +73,12 @@ class Rafka:
         self.home.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "rafka", "serve", "--listen", f"127.0.0.1:{self.port}"]
         command += ["--data-dir", str(self.home / "data"), "--durability", self.durability]
-        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        # All clients of a bench come from one address, and one figure is about ten thousand of them.
+        for setting in ("max.connections", "max.connections.per.ip"):
+            command += ["--set", f"{setting}=20000"]
+        # RAFKA_KAFKA_PEER is for us: a broker takes such a name for a setting, and a wrong one.
+        env = {name: value for name, value in os.environ.items() if not name.startswith("RAFKA_")}
+        env["PYTHONPATH"] = str(ROOT)
         began = time.perf_counter()
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
