@@ -1,0 +1,28 @@
+"""Worlds: one whose logs forget nothing while it lives, one whose logs are slow to promise anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from .kit import SlowBackend, World, make_env, open_world
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """Over memory, with the topic t of one partition."""
+    async with open_world() as world:
+        await world.create()
+        yield world
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[World]:
+    """Durable, and flushed by hand. The topic t is there; what is written to it waits."""
+    env = make_env()
+    backend = SlowBackend(env, at_once=True)
+    async with open_world(backend=backend, env=env) as world:
+        await world.create()
+        backend.at_once = False
+        yield world
