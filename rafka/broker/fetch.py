@@ -261,6 +261,9 @@ class _Waiting:
                 return True
             ceiling = partition.ceiling(isolation_level)
             if offset < ceiling:
+                closed = log.closed_segments()
+                if closed and offset < closed[-1].next_offset <= ceiling:
+                    return True  # more of this segment will not come, and a reading ends with it
                 total += min(log.bytes_between(offset, ceiling), max(asked.partition_max_bytes, 0))
                 if total >= self._min_bytes:
                     return True
