@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -26,7 +25,8 @@ async def one(world: World, op: log.Fetch) -> log.PartitionFetchReply:
 def asking(**fields: int) -> log.Fetch:
     """The one partition of t from 0, with these fields of the partition."""
     op = fetch(("t", 0, 0))
-    op.topics[0].partitions[0] = attrs.evolve(op.topics[0].partitions[0], **fields)
+    for name, value in fields.items():
+        setattr(op.topics[0].partitions[0], name, value)
     return op
 
 
@@ -147,7 +147,8 @@ async def test_a_diverging_reader_is_told_at_once(world: World) -> None:
     await world.write(b"a")
     world.partition().leader_epoch = 1
     await world.write(b"b")
-    op = attrs.evolve(asking(last_fetched_epoch=0, fetch_offset=2), max_wait_ms=30_000)
+    op = asking(last_fetched_epoch=0, fetch_offset=2)
+    op.max_wait_ms = 30_000  # type: ignore[misc]
 
     assert not isinstance(world.answer(op), Later)
 
@@ -407,6 +408,23 @@ async def test_bytes_of_all_partitions_count_together(world: World, autojump_clo
     assert trio.current_time() - began == pytest.approx(2)
 
 
+async def test_the_end_of_a_segment_is_not_waited_at(world: World, autojump_clock: MockClock) -> None:
+    """A reading ends with its segment: what is left of an older one is given, however little it is."""
+    await world.write(b"a")
+    world.partition().log.roll()
+    await world.write(b"b")
+
+    async def read(offset: int) -> list[bytes | None]:
+        op = fetch(("t", 0, offset), max_wait_ms=500, min_bytes=10_000)
+        return values((await one(world, op)).records)
+
+    began = trio.current_time()
+    assert await read(0) == [b"a"]
+    assert trio.current_time() == began
+    assert await read(1) == [b"b"]
+    assert trio.current_time() - began == pytest.approx(0.5)
+
+
 async def test_a_partitions_limit_caps_what_it_counts_for(world: World, autojump_clock: MockClock) -> None:
     """Accumulated bytes are each capped by PartitionMaxBytes."""
     began = trio.current_time()
@@ -427,7 +445,7 @@ async def test_errors_found_while_reading_are_told_at_once_and_others_are_not(
     bad = {"unknown": ("nobody", 0, 0), "out of range": ("u", 0, 99), "fenced": ("u", 0, 0)}[what]
     op = fetch(("t", 0, 0), bad, max_wait_ms=500, min_bytes=1_000_000)
     if what == "fenced":
-        op.topics[1].partitions[0] = attrs.evolve(op.topics[1].partitions[0], current_leader_epoch=9)
+        op.topics[1].partitions[0].current_leader_epoch = 9  # type: ignore[misc]
     began = trio.current_time()
 
     idle, wrong = found(await world.ask(op))
