@@ -8,7 +8,8 @@ import json
 import sys
 from collections import deque
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from io import FileIO
+from typing import Final
 
 import attrs
 import trio
@@ -92,21 +93,22 @@ def run(args: argparse.Namespace) -> int:
     return run_connected(args, produce)
 
 
-def _open(path: str | None) -> BinaryIO:
+def _open(path: str | None) -> FileIO:
+    """Unbuffered: a buffer has a lock, which a thread left behind in a read would keep to the end."""
     if path is None or path == "-":
-        return sys.stdin.buffer
+        return FileIO(sys.stdin.fileno(), closefd=False)
     try:
-        return open(path, "rb")
+        return FileIO(path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
 
 
-async def _send_all(args: argparse.Namespace, producer: Producer, stream: BinaryIO, headers: Headers) -> None:
+async def _send_all(args: argparse.Namespace, producer: Producer, stream: FileIO, headers: Headers) -> None:
     """Reading waits in a thread, which Ctrl-C leaves behind."""
     under_way: deque[Delivery] = deque()
     splitter = Splitter(unescape(args.delimiter))
     sent = 0
-    while data := await trio.to_thread.run_sync(_read_some, stream, abandon_on_cancel=True):
+    while data := await trio.to_thread.run_sync(stream.read, READ_SIZE, abandon_on_cancel=True):
         for line in splitter.feed(data):
             sent += 1
             under_way.append(await _send(args, producer, line, headers, sent))
@@ -154,12 +156,6 @@ class Splitter:
     def feed(self, data: bytes) -> list[bytes]:
         *whole, self.rest = (self.rest + data).split(self.delimiter)
         return whole
-
-
-def _read_some(stream: BinaryIO) -> bytes:
-    """What is there now, as soon as anything is."""
-    data: bytes = stream.read1(READ_SIZE)  # type: ignore[attr-defined]  # buffered readers have it
-    return data
 
 
 def _record(args: argparse.Namespace, line: bytes) -> Input:

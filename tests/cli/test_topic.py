@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 
@@ -31,8 +31,11 @@ class Shell:
     def __call__(self, *words: str, stdin: bytes = b"", code: int = 0) -> str:
         """What it prints; the exit code is checked."""
         self._monkeypatch.setenv("RAFKA_BOOTSTRAP", BOOTSTRAP)
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        found = main(words)
+        with tempfile.TemporaryFile() as typed:
+            typed.write(stdin)
+            typed.seek(0)
+            self._monkeypatch.setattr(sys, "stdin", typed)
+            found = main(words)
         sys.stdout.flush()
         out, err = self._capture.readouterr()
         assert found == code, err.decode()
