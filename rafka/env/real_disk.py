@@ -19,6 +19,7 @@ _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # Linux only
 # What this process wrote last is in memory. Asking costs a copy, so it is not asked about so much of it:
 _SURELY_CACHED = 8 << 20
+_PROBE_EVERY = 128 * 1024  # what the kernel reads ahead, and forgets, at a time
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # tmpfs and some network file systems
 
 
@@ -68,20 +69,20 @@ class RealFile:
     def read_cached(self, size: int, at: int) -> bytes | None:
         if at >= self._cached_from or not self._tells:
             return self.read(size, at)
-        into = bytearray(size)
+        # A byte here and there tells whether the range is cached. Reading all of it this way would
+        # need a buffer that is filled with zeros first and copied afterwards, which costs more.
+        byte = bytearray(1)
         try:
-            count = os.preadv(self._fd, [into], at, _NOWAIT)
+            for probe in (*range(at, at + size, _PROBE_EVERY), at + size - 1):
+                if not os.preadv(self._fd, [byte], probe, _NOWAIT) and probe < self.size():
+                    return None
         except BlockingIOError:
             return None
         except OSError as error:
             if error.errno not in _CANNOT_TELL:
                 raise
             self._tells = False
-            return self.read(size, at)
-        if count == size:
-            return bytes(into)
-        # Either the rest is not cached, or here is the end of the file.
-        return bytes(into[:count]) if at + count >= self.size() else None
+        return self.read(size, at)
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size

@@ -347,6 +347,16 @@ async def test_a_fact_of_a_newer_version_refuses_the_start(backend: MemoryBacken
         list((await open_journal(backend, older, env)).replay())
 
 
+async def test_a_log_that_storage_refuses_is_not_taken_for_an_empty_one(
+    backend: MemoryBackend, env: Env
+) -> None:
+    await reopened(backend, env)
+    log_of(backend).failed = "journal/00000000000000000000.log is missing"
+
+    with pytest.raises(JournalDamaged, match=r"cannot be read: journal/0+\.log is missing"):
+        await reopened(backend, env)
+
+
 async def test_a_damaged_batch_refuses_the_start_and_says_where(backend: MemoryBackend, env: Env) -> None:
     journal, _ = await reopened(backend, env)
     for number in range(5):
