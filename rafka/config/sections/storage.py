@@ -52,6 +52,14 @@ class Storage(Section):
         at_least=1,
         kafka="log.flush.offset.checkpoint.interval.ms",
     )
+    checkpoint_bytes: int = setting(
+        "checkpoint.bytes",
+        64 * 1024 * 1024,
+        "With fsync: a log that has grown so much is noted without waiting for the interval, so that"
+        " a start after a crash has little to check.",
+        unit="bytes",
+        at_least=1024 * 1024,
+    )
     open_files: int = setting(
         "open.files.max",
         4096,
