@@ -15,8 +15,8 @@ import trio
 from ..client import Client, ClientError, Delivery, Producer, TopicPartition, UnknownTopic
 from ..client.accumulator import Batch
 from ..client.admin import NewTopic
+from ..client.delivery import parse_acks
 from ..client.offsets import Beginning, End
-from ..client.producer import parse_acks
 from ..records.compress import NAMES
 from .connected import add_command, checked, run_connected, targets_of
 from .figures import CONSUMED_HEADER, Latencies, Progress, consumed_row, end_to_end, sentence

@@ -15,8 +15,8 @@ import attrs
 import trio
 
 from ..client import Client, ClientError, Delivery, Producer
+from ..client.delivery import parse_acks
 from ..client.model import Headers
-from ..client.producer import parse_acks
 from ..records.compress import NAMES
 from .connected import checked, key_value, run_connected
 from .format import unescape

@@ -18,6 +18,7 @@ from .address import Address, parse_addresses
 from .admin import Admin, ClusterInfo, Config, ConfigSource, NewTopic, Outcome
 from .client import Client, connect
 from .consumer import Chunk, ConsumedRecord, Consumer, ConsumerSettings
+from .delivery import Delivery, ProducerSettings
 from .errors import (
     BrokerRefused,
     BufferFull,
@@ -34,7 +35,7 @@ from .errors import (
 )
 from .model import Delivered, Node, PartitionInfo, TopicInfo, TopicPartition
 from .offsets import AtOffset, AtTime, Beginning, End, FoundOffset, FromEnd, Start
-from .producer import Delivery, Producer, ProducerSettings
+from .producer import Producer
 from .settings import Settings
 
 __all__ = [

@@ -10,10 +10,11 @@ from .address import parse_addresses
 from .admin import Admin
 from .cluster import Cluster
 from .consumer import Consumer, ConsumerSettings
+from .delivery import ProducerSettings
 from .model import TopicPartition
 from .nursery import background
 from .offsets import Start
-from .producer import Producer, ProducerSettings
+from .producer import Producer
 from .settings import Settings
 
 

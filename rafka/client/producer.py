@@ -15,10 +15,9 @@ are the accumulator's.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-import attrs
 import trio
 
 from ..errors import ErrorCode
@@ -26,14 +25,14 @@ from ..records.record import Record
 from .accumulator import Accumulator, Batch
 from .cluster import Cluster
 from .connection import Connection, Pending
+from .delivery import Delivery, ProducerSettings
 from .encode import encode_batch, size_of
 from .errors import BufferFull, ClientError, DeliveryTimedOut, UnknownTopic, error_code, refused
 from .messages import InitProducerId, Produce, ProduceReply
 from .messages.data import PartitionRecords, ProducedPartition, TopicRecords
-from .model import Delivered, Headers, TopicPartition
+from .model import Headers, TopicPartition
 from .partitioner import StickyPartitioner
 
-ACKS: Final = {"0": 0, "1": 1, "-1": -1, "all": -1}
 PURPOSE: Final = "produce"
 
 Mine = Callable[[TopicPartition], bool]  # whether a partition is led by the broker of a lane
@@ -44,72 +43,6 @@ LOST_TRACK: Final = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
 )
-
-
-@attrs.frozen(kw_only=True)
-class ProducerSettings:
-    """Times are in seconds, sizes in bytes. Defaults are the Java client's."""
-
-    acks: int = -1
-    idempotent: bool | None = None  # None: where acks allow it
-    compression: int = 0  # the codec's number in a batch
-    level: int | None = None
-    batch_size: int = 16384
-    linger: float = 0.005
-    request_size: int = 1024 * 1024
-    buffer_size: int = 32 * 1024 * 1024
-    in_flight: int = 5  # requests per broker
-    delivery_timeout: float = 120.0
-    auto_create: bool = True  # ask the broker to make a topic that is not there, where it does that
-
-    def __attrs_post_init__(self) -> None:
-        if self.acks not in (-1, 0, 1):
-            raise ValueError(f"acks is 0, 1 or all, not {self.acks}")
-        if self.idempotent and self.acks != -1:
-            raise ValueError(
-                "an idempotent producer needs acks=all: only then can a retry be told from a repeat"
-            )
-
-    @property
-    def sequenced(self) -> bool:
-        return self.acks == -1 if self.idempotent is None else self.idempotent
-
-
-class Delivery:
-    """What becomes of one record. `await delivery` gives a `Delivered`, or raises what went wrong."""
-
-    __slots__ = ("_batch", "_index")
-
-    def __init__(self, batch: Batch, index: int) -> None:
-        self._batch = batch
-        self._index = index
-
-    @property
-    def batch(self) -> Batch:
-        """What it is sent with: records of one batch arrive together."""
-        return self._batch
-
-    @property
-    def done(self) -> bool:
-        return self._batch.finished
-
-    def __await__(self) -> Generator[Any, Any, Delivered]:
-        return self.wait().__await__()
-
-    async def wait(self) -> Delivered:
-        await self._batch.wait()
-        return self.result()
-
-    def result(self) -> Delivered:
-        """As `wait`, of a delivery that is done."""
-        batch = self._batch
-        if batch.error is not None:
-            raise batch.error
-        offset = batch.base_offset + self._index if batch.base_offset >= 0 else -1
-        timestamp = batch.append_time_ms
-        if timestamp < 0:
-            timestamp = batch.records[self._index].timestamp
-        return Delivered(batch.target.topic, batch.target.partition, offset, timestamp)
 
 
 class Producer:
@@ -419,11 +352,3 @@ def _details(answer: ProducedPartition) -> str | None:
     """The broker's own words, record by record where it gives them."""
     words = [f"record {one.batch_index}: {one.batch_index_error_message}" for one in answer.record_errors[:3]]
     return "; ".join([answer.error_message, *words] if answer.error_message else words) or None
-
-
-def parse_acks(text: str) -> int:
-    """The number for `0`, `1`, `-1` or `all`."""
-    try:
-        return ACKS[text.lower()]
-    except KeyError:
-        raise ValueError(f"acks is 0, 1 or all, not {text!r}") from None
