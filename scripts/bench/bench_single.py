@@ -99,12 +99,12 @@ def memory_with(peer: Peer, count: int) -> float:
         return memory_mb(peer.pid)
 
 
-def filled(peer: Peer, name: str, size: int) -> None:
+def filled(peer: Peer, name: str, size: int, batch: int = 1_000_000) -> None:
     """A topic of one partition with so many bytes in records of 10 KB."""
     with Connection(peer.port) as connection:
         connection.ask(create_topics([name], 1, {}))
         wait_until_seen(connection, [name])
-    settings = ("acks=1", "batch.size=1000000")
+    settings = ("acks=1", f"batch.size={batch}")
     program("stream", "write", f"127.0.0.1:{peer.port}", name, 1, 10_240, size // 10_240, *settings)
 
 
@@ -125,13 +125,13 @@ def recovery(scale: float, with_kafka: bool) -> list[Figure]:
 def growth(scale: float, with_kafka: bool) -> list[Figure]:
     """The same request on an empty log and on a large one: the cost may grow by a tenth, no more."""
     del with_kafka
-    size = max(1 << 24, int(2 * GIGABYTE * min(1.0, scale)))
+    size = max(1 << 24, int(GIGABYTE * min(1.0, scale)))
     with fresh(Rafka) as peer:
         empty_start = restarted(peer)
-        filled(peer, "large", size)
+        filled(peer, "large", size, batch=16_384)
         middle = size // 10_240 // 2
         with topic(peer, 1) as small:
-            filled(peer, f"{small}-filled", 1 << 20)
+            filled(peer, f"{small}-filled", 1 << 20, batch=16_384)
             figures = [
                 grown("append", lambda of: produce(of, batch_of_one(100)), peer, small, "large", scale),
                 grown(
