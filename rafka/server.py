@@ -31,7 +31,8 @@ from .broker.producer_ids import ProducerIds
 from .broker.topics import Topics
 from .config import Config, ConfigError
 from .env import Env, real_env
-from .gateway.server import Bound, Gateway
+from .gateway.listeners import Bound, bind_listeners, close_listeners
+from .gateway.server import Gateway
 from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
 from .machines.facts import FactRegistry
 from .machines.fetch_sessions import FetchSessions
@@ -74,17 +75,21 @@ async def open_broker(
     """Recover what is stored, serve inside the block, and close in good order at its end."""
     config = config or Config()
     env = env or real_env()
-    backend = make_backend(config, env)
-    names = await backend.start()
+    bound = bind_listeners(config.network) if listen else []
+    try:
+        backend = make_backend(config, env)
+        names = await backend.start()
+    except BaseException:
+        close_listeners(bound)
+        raise
     async with trio.open_nursery() as storage:
         await storage.start(backend.run)
         assembly = await _assemble(config, env, backend, names)
         async with trio.open_nursery() as actors:
             await actors.start(assembly.keeper.run)
             await actors.start(assembly.housekeeper.run)
-            gateway = Gateway(config, assembly.broker)
+            gateway = Gateway(config, assembly.broker, bound)
             assembly.configs.on_change.append(gateway.reconfigure)
-            bound = gateway.bind() if listen else []
             async with trio.open_nursery() as edges:
                 await edges.start(gateway.run)
                 running = RunningBroker(

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from .. import __version__
 from ..config import Config, ConfigError, load
 from .output import ASKED_WRONGLY, DONE, CommandError, complain, print_table
 
@@ -169,7 +170,13 @@ def announce(running: RunningBroker, *, port_file: str | None, ready_fd: int | N
             pipe.write(f"{running.bootstrap}\n")
     _notify_systemd(os.environ)
     where = ", ".join(map(str, listeners))
-    print(f"Rafka node {running.config.broker.node_id} started, listening on {where}", flush=True)
+    storage = running.config.storage
+    kept = "" if storage.place.in_memory else f", durability {storage.durability}"
+    print(
+        f"Rafka node {running.config.broker.node_id} started, listening on {where}"
+        f" (version {__version__}, storage {storage.place}{kept})",
+        flush=True,
+    )
 
 
 def _write_whole(path: str, text: str) -> None:

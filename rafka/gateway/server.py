@@ -18,19 +18,19 @@ from typing import Final
 import attrs
 import trio
 
-from ..config import Config, ConfigError, Listener
+from ..config import Config
 from ..link import Link
 from ..ops.base import Envelope
 from .budget import ByteBudget
 from .connection import Connection
 from .incoming import Incoming
+from .listeners import Bound, close_listeners
 from .readiness import Readiness
 from .transport import SocketTransport, StreamTransport, Transport
 
 log = logging.getLogger(__name__)
 
 SHARED_BUFFER: Final = 256 * 1024
-BACKLOG: Final = 1024
 WATCH_S: Final = 1.0
 UNSENT_MAX: Final = 256 * 1024 * 1024  # replies that slow readers leave lying, all together
 NOTES_EVERY_S: Final = 10.0  # one line about an address in this time, however often it errs
@@ -39,17 +39,8 @@ READ_PER_S: Final = 64 * 1024  # what a request may take longer for each second
 OUT_OF_HANDLES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 
 
-@attrs.frozen
-class Bound:
-    """A listener that is bound, and what its clients are told to connect to."""
-
-    sockets: tuple[socket.socket, ...]
-    listener: Listener  # the address listened on, with the true port
-    advertised: Listener | None  # None: the address on which the client came
-
-
 class Gateway:
-    def __init__(self, config: Config, link: Link) -> None:
+    def __init__(self, config: Config, link: Link, bound: Sequence[Bound] = ()) -> None:
         network = config.network
         self.link = link
         self.closing = False
@@ -64,7 +55,7 @@ class Gateway:
         self._per_address: Counter[str] = Counter()
         self._room = trio.Event()
         self._noted: dict[str, float] = {}
-        self._bound: list[Bound] = []
+        self._bound = bound
 
     def reconfigure(self, config: Config) -> None:
         """Take up bounds that were changed while running. Listeners stay as they are."""
@@ -74,20 +65,6 @@ class Gateway:
         self._room = trio.Event()
 
     # --- life -----------------------------------------------------------------------
-
-    def bind(self) -> list[Bound]:
-        """Take the addresses. ConfigError names the one that is taken or not ours."""
-        for index, listener in enumerate(self._network.listen):
-            sockets = _bind(listener)
-            port = sockets[0].getsockname()[1]
-            self._bound.append(
-                Bound(
-                    sockets,
-                    attrs.evolve(listener, port=port),
-                    self._network.advertised(index, port),
-                )
-            )
-        return self._bound
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `close` has been called and every connection is done."""
@@ -101,7 +78,7 @@ class Gateway:
                         for sock in bound.sockets:
                             listeners.start_soon(self._accept, sock, bound, connections)
                     task_status.started()
-                self._close_sockets()
+                close_listeners(self._bound)
             background.cancel_scope.cancel()
         self._readiness.close()
 
@@ -177,11 +154,6 @@ class Gateway:
                 self._room.set()
                 self._room = trio.Event()
 
-    def _close_sockets(self) -> None:
-        for bound in self._bound:
-            for sock in bound.sockets:
-                sock.close()
-
     # --- watching ------------------------------------------------------------------------
 
     async def _watch(self) -> None:
@@ -233,47 +205,3 @@ class Gateway:
             self._noted.clear()
         self._noted[address] = now
         log.info("connection from %s %s", address, what)
-
-
-def _bind(listener: Listener) -> tuple[socket.socket, ...]:
-    """All sockets of one listener: one, or one per address family where it is every interface."""
-    host = listener.host or None
-    try:
-        found = socket.getaddrinfo(
-            host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
-        )
-    except socket.gaierror as error:
-        raise ConfigError("listen", str(listener), f"no such address: {error.strerror}") from None
-    sockets: list[socket.socket] = []
-    port = listener.port
-    try:
-        for family, kind, protocol, _, address in found if host is None else found[:1]:
-            sock = socket.socket(family, kind, protocol)
-            sockets.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind((address[0], port, *address[2:]))
-            sock.listen(BACKLOG)
-            sock.setblocking(False)
-            port = sock.getsockname()[1]
-    except OSError as error:
-        for sock in sockets:
-            sock.close()
-        raise ConfigError("listen", str(listener), _why_not(error, listener)) from None
-    return tuple(sockets)
-
-
-def _why_not(error: OSError, listener: Listener) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {listener.port} is in use: stop what listens there, or choose another with --listen"
-    if error.errno == errno.EACCES:
-        return f"port {listener.port} needs more rights: use one above 1023"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return "this machine does not have that address"
-    return error.strerror or str(error)
-
-
-def addresses(bound: Sequence[Bound]) -> str:
-    """For the start line."""
-    return ", ".join(str(b.listener) for b in bound)

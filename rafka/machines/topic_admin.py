@@ -77,7 +77,11 @@ class TopicAdmin:
                 created = self._create(topic, org)
             except KafkaError as refused:
                 replies.append(
-                    CreatedTopic(name=topic.name, error_code=refused.code, error_message=str(refused))
+                    CreatedTopic(
+                        name=topic.name,
+                        error_code=refused.code,
+                        error_message=refused.message or refused.code.meaning,
+                    )
                 )
                 continue
             if not op.validate_only:
@@ -164,10 +168,16 @@ class TopicAdmin:
             )
 
     def _wanted(self, op: CreateTopics) -> int:
+        times = Counter(topic.name for topic in op.topics)
         return sum(
             len(topic.assignments)
-            or (self.rules.default_partitions if topic.num_partitions == BY_DEFAULT else topic.num_partitions)
+            or (
+                self.rules.default_partitions
+                if topic.num_partitions == BY_DEFAULT
+                else max(0, topic.num_partitions)
+            )
             for topic in op.topics
+            if times[topic.name] == 1
         )
 
     # --- deleting ------------------------------------------------------------------------
@@ -178,15 +188,13 @@ class TopicAdmin:
         if not self.rules.deletable:
             code = ErrorCode.TOPIC_DELETION_DISABLED
             return [], op.refusal(code, "delete.topic.enable is false")
-        named = Counter(self._key(topic, org) for topic in op.doomed())
-        doomed = list({self._key(topic, org): topic for topic in op.doomed()}.values())
         facts: Facts = []
         replies = []
-        for topic in doomed:
+        for topic, times in self._each_once(op, org):
             try:
-                if (topic.name is None) == (topic.topic_id == NO_TOPIC_ID):
+                if (topic.name is None) == (topic.topic_id == NO_TOPIC_ID) and times == 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by name or by id")
-                if named[self._key(topic, org)] > 1:
+                if times > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic is named more than once")
                 found = self.catalog.delete(org, topic.name, topic.topic_id)
             except KafkaError as refused:
@@ -195,13 +203,29 @@ class TopicAdmin:
                         name=topic.name,
                         topic_id=topic.topic_id,
                         error_code=refused.code,
-                        error_message=str(refused),
+                        error_message=refused.message or refused.code.meaning,
                     )
                 )
                 continue
             facts.append(TopicDeleted(org=org, name=found.name))
             replies.append(DeletedTopic(name=found.name, topic_id=found.topic_id))
         return facts, DeleteTopicsReply(responses=replies)
+
+    def _each_once(self, op: DeleteTopics, org: OrgId) -> list[tuple[DoomedTopic, int]]:
+        """Each topic with how often it is named; by its name here and its id there, it has both."""
+        found: dict[object, tuple[DoomedTopic, int]] = {}
+        for at, topic in enumerate(op.doomed()):
+            if (topic.name is None) == (topic.topic_id == NO_TOPIC_ID):
+                found[at] = topic, 1  # both in one place, or neither: stands for itself
+                continue
+            key = self._key(topic, org)
+            before, times = found.get(key, (topic, 0))
+            both = DoomedTopic(
+                name=before.name if topic.name is None else topic.name,
+                topic_id=before.topic_id if topic.topic_id == NO_TOPIC_ID else topic.topic_id,
+            )
+            found[key] = both, times + 1
+        return list(found.values())
 
     def _key(self, doomed: DoomedTopic, org: OrgId) -> object:
         """The same for a topic's name and its id, so that naming it in both ways is noticed."""
@@ -225,7 +249,11 @@ class TopicAdmin:
                 self._grow(topic, org)
             except KafkaError as refused:
                 replies.append(
-                    GrownTopicReply(name=topic.name, error_code=refused.code, error_message=str(refused))
+                    GrownTopicReply(
+                        name=topic.name,
+                        error_code=refused.code,
+                        error_message=refused.message or refused.code.meaning,
+                    )
                 )
                 continue
             if not op.validate_only:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rafka import __version__
 from rafka.cli import main, parser_of
 from rafka.cli.output import CommandError
 from rafka.cli.serve import given, remarks
@@ -145,6 +146,8 @@ def test_a_broker_tells_everybody_that_it_is_ready_and_ends_on_a_signal(tmp_path
     with os.fdopen(told_at) as pipe:
         assert pipe.read() == f"127.0.0.1:{port}\n"
     assert notified == b"READY=1"
-    assert line == f"Rafka node 0 started, listening on PLAINTEXT://127.0.0.1:{port}\n"
+    where = f"PLAINTEXT://127.0.0.1:{port}"
+    what = f"(version {__version__}, storage memory:)"
+    assert line == f"Rafka node 0 started, listening on {where} {what}\n"
     assert broker.returncode == 0
     assert "Traceback" not in said

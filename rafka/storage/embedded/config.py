@@ -25,7 +25,10 @@ class DataDirLocked(Exception):
     """Another process uses the folder."""
 
     def __init__(self, path: str, pid: str) -> None:
-        super().__init__(f"the data directory {path} is in use by process {pid or '(unknown)'}")
+        super().__init__(
+            f"the data directory {path} is in use by process {pid or '(unknown)'}: stop it, or choose another"
+            " with --data-dir"
+        )
         self.path = path
         self.pid = pid
 
