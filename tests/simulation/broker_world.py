@@ -18,7 +18,7 @@ import trio
 
 from rafka import server
 from rafka.config import Config, load
-from rafka.env import Disk, Env
+from rafka.env import Env
 from rafka.storage.backend import Log, LogBackend, LogName, LogSettings, StorageFailed
 
 from .clients import Client, Consumer, Producer, Topic, create_topic
@@ -39,19 +39,17 @@ class Scenario:
     faults: tuple[str, ...] = ("kill", "power loss", "power cut", "partition", "reset")
     fault_every: float = 0.5  # mean virtual seconds
     storage: str = "file:/data"
-    wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
-    wrap_backend: Callable[[LogBackend], LogBackend] = lambda backend: backend
 
 
 async def broker_world(chance: Chance, scenario: Scenario) -> History:
     history = History()
-    machine = Machine(chance, wrap=scenario.wrap_disk)
+    machine = Machine(chance)
     dice = chance.stream("config")
     config, segment_bytes = _config(dice, scenario), dice.choice((2000, 20_000, 1 << 30))
     make_backend = server.make_backend
 
     def made(config: Config, env: Env) -> LogBackend:
-        return scenario.wrap_backend(_small_segments(make_backend(config, env), segment_bytes))
+        return _small_segments(make_backend(config, env), segment_bytes)
 
     with mock.patch.object(server, "make_backend", made):
         await _play(chance, scenario, machine, config, history)

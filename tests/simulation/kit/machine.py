@@ -20,22 +20,19 @@ from rafka.env.sim_disk import PowerCut, SimDisk
 
 from .runner import Chance, virtual_threads, wall_clock
 
-Wrap = Callable[[Disk], Disk]  # puts a lying disk in the place of an honest one
-
 
 class Machine:
-    def __init__(self, chance: Chance, *, wrap: Wrap = lambda disk: disk) -> None:
+    def __init__(self, chance: Chance) -> None:
         self.disk = SimDisk(chance.stream("disk"), now=wall_clock)
         self._threads = virtual_threads(chance.stream("env threads"))
         self._rng = chance.stream("env rng")
         self._dice = chance.stream("machine")
-        self._wrap = wrap
         self._scope: trio.CancelScope | None = None
         self.alive = False
 
     async def live(self, process: Callable[[Env], Awaitable[None]]) -> BaseException | None:
         """One life, until it ends or is ended. What it died of, if it was not killed and did not just end."""
-        env = Env(wall_clock, self._rng, self._wrap(_one_life(self.disk)), self._threads)
+        env = Env(wall_clock, self._rng, _one_life(self.disk), self._threads)
         causes: list[BaseException] = []
         self.alive = True
         with trio.CancelScope() as self._scope:
