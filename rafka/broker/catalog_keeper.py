@@ -117,14 +117,10 @@ class CatalogKeeper:
         try:
             new, reply = self._handle(op, letter.org)
         except KafkaError as refused:
-            assert not isinstance(op, AutoCreate)
-            return op.refusal(refused.code, refused.message)
-        except (
-            Exception
-        ):  # a mistake of ours must not end the broker: the client is told, nothing has changed
+            return _refusal(op, refused.code, refused.message)
+        except Exception:  # a mistake of ours must not end the broker: nothing has changed
             log.exception("%s failed", type(op).__name__)
-            assert not isinstance(op, AutoCreate)
-            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return _refusal(op, ErrorCode.UNKNOWN_SERVER_ERROR)
         for fact in new:
             self._catalog.apply(fact)
         facts += new
@@ -156,3 +152,7 @@ class CatalogKeeper:
         elif letter.waiter is not None:
             with suppress(trio.BrokenResourceError):  # whoever hung up is not told
                 letter.waiter.send_nowait(reply)
+
+
+def _refusal(op: Op[Any] | AutoCreate, code: ErrorCode, message: str | None = None) -> object:
+    return None if isinstance(op, AutoCreate) else op.refusal(code, message)

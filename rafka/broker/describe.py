@@ -112,10 +112,12 @@ class Describer:
             if known is not None:
                 found.append(self._topic(known, operations))
                 continue
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if not valid_name(name):
-                code = ErrorCode.INVALID_TOPIC_EXCEPTION
-            elif self._auto_create and op.allow_auto_topic_creation:
+            code = _unknown(name)
+            if (
+                code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                and self._auto_create
+                and op.allow_auto_topic_creation
+            ):
                 to_make.append(name)
             found.append(TopicMetadata(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS))
         if to_make:
@@ -148,28 +150,25 @@ class Describer:
         """Topics by name in order, at most so many partitions in all; the cursor says where to go on."""
         cursor = op.cursor
         names = sorted({topic.name for topic in op.topics})
-        if any(not valid_name(name) for name in names):
+        if "" in names:
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
+            return op.refusal(ErrorCode.INVALID_REQUEST)
         if not names:
             names = sorted(live.name for live in self.topics.of(envelope.org_id))
         if cursor is not None:
-            if cursor.partition_index < 0:
-                refused = TopicMetadata(error_code=ErrorCode.INVALID_REQUEST, name=cursor.topic_name)
-                return DescribeTopicPartitionsReply(topics=[refused])
             names = [name for name in names if name >= cursor.topic_name]
         left = min(max(op.response_partition_limit, 1), self._most_at_once)
         topics: list[TopicMetadata] = []
         for name in names:
-            live = self.topics.find(envelope.org_id, name)
-            if live is None:
-                if op.topics:
-                    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    topics.append(TopicMetadata(error_code=unknown, name=name))
-                continue
             if not left:
                 return DescribeTopicPartitionsReply(
                     topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
                 )
+            live = self.topics.find(envelope.org_id, name)
+            if live is None:
+                topics.append(TopicMetadata(error_code=_unknown(name), name=name))
+                continue
             first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
             count = live.topic.partitions
             last = min(count, first + left)
@@ -301,3 +300,8 @@ class Describer:
     def _exists(self, envelope: Envelope, name: str, index: int) -> bool:
         live = self.topics.find(envelope.org_id, name)
         return live is not None and 0 <= index < live.topic.partitions
+
+
+def _unknown(name: str) -> ErrorCode:
+    """Why there is no topic of this name."""
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -21,11 +21,12 @@ from ..ops.log import (
     Produce,
     ProduceReply,
     RecordError,
+    TopicData,
     TopicProduceReply,
 )
 from ..records.batch import TRANSACTIONAL_BIT
 from ..records.check import BadBatch, check
-from ..types import Buffer
+from ..types import Buffer, TopicId
 from .partition import Partition
 from .topics import LiveTopic, Topics
 
@@ -61,7 +62,7 @@ class Writer:
         now_ms = int(self._now() * 1000)
         pending: list[tuple[Partition, int, PartitionProduceReply]] = []
         responses = []
-        for topic in op.topic_data:
+        for topic in op.topic_data if len(op.topic_data) == 1 else _each_once(op.topic_data):
             name, topic_id = topic.name, topic.topic_id
             try:
                 live = (
@@ -177,6 +178,19 @@ class Writer:
                 for topic in reply.responses
             ]
         )
+
+
+def _each_once(topics: list[TopicData]) -> list[TopicData]:
+    """A topic that is named more than once under one heading: there the last word on a partition counts."""
+    found: dict[tuple[str, TopicId], TopicData] = {}
+    for topic in topics:
+        key = topic.name, topic.topic_id
+        before = found.get(key)
+        if before is not None:
+            data = [*before.partition_data, *topic.partition_data]
+            topic = TopicData(name=topic.name, topic_id=topic.topic_id, partition_data=data)
+        found[key] = topic
+    return list(found.values())
 
 
 def _transactional(op: Produce) -> bool:

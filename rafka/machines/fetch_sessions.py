@@ -134,12 +134,15 @@ class FetchSessions:
             return True
         if not self._sessions:
             return False
-        idle = min(self._sessions.values(), key=lambda session: session.last_used)
-        if now - idle.last_used <= IDLE_S:
-            idle = min(self._sessions.values(), key=lambda session: len(session.partitions))
-            if now - idle.made <= IDLE_S or len(idle.partitions) >= size:
+        least = min(self._sessions.values(), key=lambda session: session.last_used)
+        if now - least.last_used <= IDLE_S:
+            old = [session for session in self._sessions.values() if now - session.made > IDLE_S]
+            if not old:
                 return False
-        del self._sessions[idle.session_id]
+            least = min(old, key=lambda session: len(session.partitions))
+            if len(least.partitions) >= size:
+                return False
+        del self._sessions[least.session_id]
         return True
 
     def _close(self, session_id: int, org_id: OrgId) -> None:
