@@ -35,9 +35,9 @@ class Scenario:
     producers: int = 3
     consumers: int = 2
     partitions: int = 2
-    batches: int = 15  # requests of each producer
+    batches: int = 30  # requests of each producer
     faults: tuple[str, ...] = ("kill", "power loss", "power cut", "partition", "reset")
-    fault_every: float = 0.5  # mean virtual seconds
+    fault_every: float = 0.3  # mean virtual seconds
     storage: str = "file:/data"
 
 
@@ -45,7 +45,7 @@ async def broker_world(chance: Chance, scenario: Scenario) -> History:
     history = History()
     machine = Machine(chance)
     dice = chance.stream("config")
-    config, segment_bytes = _config(dice, scenario), dice.choice((2000, 20_000, 1 << 30))
+    config, segment_bytes = _config(dice, scenario), dice.choice((2000, 20_000, 1 << 20))
     make_backend = server.make_backend
 
     def made(config: Config, env: Env) -> LogBackend:
@@ -66,11 +66,10 @@ async def _play(
         async def connect() -> trio.abc.Stream:
             return await net.connect()
 
-        topic = await create_topic(
-            Client("admin", connect, chance.stream("admin"), history), "orders", scenario.partitions
-        )
         nemesis = trio.CancelScope()
         world.start_soon(_nemesis, nemesis, chance.stream("nemesis"), scenario, machine, net, history)
+        admin = Client("admin", connect, chance.stream("admin"), history)
+        topic = await create_topic(admin, "orders", scenario.partitions)
         await _work(chance, scenario, connect, topic, history, nemesis, net)
         reader = Consumer("final", connect, chance.stream("final"), history)
         history.finals.update(await reader.read_through(topic))

@@ -70,5 +70,12 @@ STORAGE_BUGS: Final[Mapping[str, Bug]] = {
     "read before the sync": _in_place_of(Partition, "high_watermark", property(lambda p: p.log.end_offset)),
     "the journal does not wait": _journal_does_not_wait,
     "producers are not recovered": _in_place_of(Partition, "_restore", _nothing),
-    "checksums are not looked at": _in_place_of(scan, "check", None),
+    "checksums are not looked at": _in_place_of(scan, "checksum", lambda *_: mock.ANY),
+}
+
+# What clients of the whole broker can see.
+BROKER_BUGS: Final[Mapping[str, Bug]] = {
+    name: bug
+    for name, bug in STORAGE_BUGS.items()
+    if name not in ("a failed sync is tried again", "the journal does not wait")
 }

@@ -140,8 +140,8 @@ class Producer(Client):
             under_way = [left for left in under_way if left]
             if under_way:
                 await trio.sleep(self.dice.uniform(0.01, 0.3))
-            elif self.dice.random() < 0.3:
-                await trio.sleep(self.dice.expovariate(10))
+            else:
+                await trio.sleep(self.dice.expovariate(4))
         await self.wire.hang_up()
 
     async def _identify(self) -> None:

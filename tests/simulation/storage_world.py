@@ -123,7 +123,7 @@ class World:
     async def _supervise(self) -> None:
         while True:
             cause = await self.machine.live(self._process)
-            if isinstance(cause, StorageFailed):
+            if isinstance(cause, StorageFailed | OSError) and self.scenario.p_sync_error:
                 self._fault("storage failed")
                 self.machine.disk.power_loss()  # what a failed sync lost is nowhere but in the page cache
             elif cause is not None:
@@ -143,7 +143,7 @@ class World:
         async with trio.open_nursery() as storage:
             await storage.start(backend.run)
             settings = LogSettings(
-                segment_bytes=dice.choice((1000, 5000, 1 << 30)),
+                segment_bytes=dice.choice((1000, 5000, 1 << 20)),
                 index_interval_bytes=dice.choice((0, 500, 4096)),
                 preallocate=dice.random() < 0.5,
                 file_delete_delay_ms=0,

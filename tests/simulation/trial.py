@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import attrs
 
@@ -10,6 +11,8 @@ from .history import History, Verdict, judge
 from .kit.runner import Chance, run
 
 World = Callable[[Chance], Awaitable[History]]
+
+HORIZON: Final = 120.0  # virtual seconds; the worlds here are done after twenty
 
 
 @attrs.frozen
@@ -31,7 +34,7 @@ class Trial:
 def trial(seed: int, world: World) -> Trial:
     """Run the world. A broker that dies of itself, or hangs, is a finding like any other."""
     try:
-        outcome = run(seed, world, horizon=900)
+        outcome = run(seed, world, horizon=HORIZON)
     except BaseException as error:
         broke = _innermost(error)
         if not isinstance(broke, Exception):

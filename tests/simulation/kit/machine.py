@@ -42,11 +42,11 @@ class Machine:
                 causes = _leaves(died)
         if not self.alive:
             return None  # what the dying say is of no interest
-        power_cut = any(isinstance(cause, PowerCut) for cause in causes)
         self.alive = False
-        if power_cut:
+        if any(isinstance(cause, PowerCut) for cause in causes):
             self.disk.power_loss()
             return None
+        self.disk.kill()  # with a process end its handles and its locks, however it ends
         return causes[0] if causes else None
 
     def kill(self) -> None:
