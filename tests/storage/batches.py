@@ -62,7 +62,8 @@ def put(
 
 def everything(log: Log) -> bytes:
     """All that can be read, without waiting."""
-    offset, found = log.start_offset, []
+    offset = log.start_offset
+    found: list[bytes] = []
     while True:
         data = log.read(offset, log.end_offset, 1 << 30)
         assert data is not None
@@ -74,7 +75,8 @@ def everything(log: Log) -> bytes:
 
 async def everything_cold(log: Log) -> bytes:
     """The same, waiting for the disk."""
-    offset, found = log.start_offset, []
+    offset = log.start_offset
+    found: list[bytes] = []
     while data := await log.read_cold(offset, log.end_offset, 1 << 30):
         found.append(data)
         offset = headers_in(data)[-1].next_offset

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 import trio
@@ -451,7 +451,7 @@ async def nothing_at_or_above_the_high_watermark_goes(backend: LogBackend) -> No
 
 @promise
 async def at_least_the_configured_bytes_remain(backend: LogBackend) -> None:
-    for keep in range(0, 9):
+    for keep in range(9):
         log = backend.open(LogName(f"sizes/{keep}"), SMALL)
         for _ in range(8):
             size = len(put(log))
@@ -518,7 +518,8 @@ async def segments_are_replaced_by_what_is_left_of_them(backend: LogBackend) -> 
     assert (await log.read_cold(0, 60, 1))[:8] == batches[1][:8]
     assert (await log.read_cold(7, 60, 1))[:8] == batches[4][:8]
     assert (await log.read_cold(16, 60, 1))[:8] == batches[first_after][:8]
-    assert [(s.base_offset, s.next_offset) for s in log.closed_segments()][0] == (0, old[-1].next_offset)
+    replaced = log.closed_segments()[0]
+    assert (replaced.base_offset, replaced.next_offset) == (0, old[-1].next_offset)
     found = await log.find_time(1000)
     assert found is not None
     assert found.offset == 3
@@ -667,7 +668,7 @@ async def checkpoints_disturb_nobody(backend: LogBackend) -> None:
         for number in range(50):
             written.append(put(log, value=b"%d" % next(numbers)))
             if number % 3 == 0:
-                await trio.sleep(0)
+                await trio.lowlevel.checkpoint()
 
     async def checkpoints() -> None:
         for _ in range(10):
@@ -681,5 +682,7 @@ async def checkpoints_disturb_nobody(backend: LogBackend) -> None:
     assert await everything_cold(log) == b"".join(written)
 
 
-check_log_backend: Any = pytest.mark.parametrize("promise", _promises, ids=lambda check: check.__name__)
+check_log_backend: pytest.MarkDecorator = pytest.mark.parametrize(
+    "promise", _promises, ids=lambda check: check.__name__
+)
 __all__ = ["BatchHeader", "Promise", "check_log_backend", "running"]

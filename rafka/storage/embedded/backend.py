@@ -18,7 +18,7 @@ import trio
 
 from ...env import Disk, Env
 from ...env.disk import Lock
-from ..backend import DirRoom, LogName, LogSettings, StorageFailed
+from ..backend import Blobs, DirRoom, LogName, LogSettings, StorageFailed
 from . import datadir, marks, names, snapshots
 from .blobs import EmbeddedBlobs
 from .config import EmbeddedConfig
@@ -55,7 +55,7 @@ class EmbeddedBackend:
             want_checkpoint=self._want_checkpoint,
             limiter=trio.CapacityLimiter(4),
         )
-        self.blobs = EmbeddedBlobs(self._shared)
+        self.blobs: Blobs = EmbeddedBlobs(self._shared)
         self._logs: dict[LogName, EmbeddedLog] = {}
         self._lock: Lock | None = None
         self._wanted = trio.Event()

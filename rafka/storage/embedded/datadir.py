@@ -9,6 +9,7 @@ blobs/       see `blobs`
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 from ...env import Disk
@@ -31,6 +32,10 @@ def take(disk: Disk, root: str) -> Lock:
         raise DataDirLocked(root, read_whole(disk, f"{root}/{LOCK}").decode(errors="replace").strip())
     try:
         _check_format(disk, root)
+        # Made just now, or by a life that was killed in between: from here on the names are durable.
+        disk.sync_dir(root)
+        with contextlib.suppress(PermissionError):  # a folder above that we may pass through but not read
+            disk.sync_dir(root.rpartition("/")[0] or ("/" if root.startswith("/") else "."))
     except BaseException:
         lock.release()
         raise
@@ -43,7 +48,6 @@ def _check_format(disk: Disk, root: str) -> None:
         if disk.exists(f"{root}/meta.properties"):
             raise UnknownFormat(f"{root} is a data directory of Apache Kafka, which rafka does not take over")
         replace_file(disk, root, META, json.dumps({"rafka": FORMAT}).encode() + b"\n")
-        disk.sync_dir(root.rpartition("/")[0] or ("/" if root.startswith("/") else "."))
         return
     text = read_whole(disk, path)
     try:

@@ -153,7 +153,8 @@ class Flusher:
                     sync, self._env.disk, files, folders, limiter=self._limiter
                 )
             for folder in missing:
-                if self._in_use(folder):  # else it was deleted meanwhile, with all that is in it
+                # Else it was deleted with all that is in it, and perhaps made anew, and noted again.
+                if self._in_use(folder) and not self._env.disk.exists(folder):
                     raise StorageFailed(f"{folder} has vanished with what is in it")
         except StorageFailed as failure:
             self.fail(failure)

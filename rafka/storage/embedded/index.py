@@ -4,8 +4,8 @@ Offsets: 8-byte entries (last offset of a batch, relative to the segment's base;
 of the batch). Times: 12-byte entries (greatest timestamp so far; the last offset of the
 batch that has it). An entry is added for the first batch after every
 `index_interval_bytes`. Both can always be rebuilt from the batches, so nothing ever
-waits for them to be durable, and a lookup does not take them at their word: it ends in
-reading the header that an entry points to.
+waits for them to be durable; but then they may come back torn from a loss of power, and
+Kafka's formats have no checksum. So each checkpoint keeps a `Proof` of what was written.
 """
 
 from __future__ import annotations
@@ -13,19 +13,30 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from typing import NamedTuple
 
+from ...records.batch import checksum
+from ..policy import OFFSET_ENTRY, TIME_ENTRY
 from .scan import Batch
 
 _SWAPPED = sys.byteorder == "little"  # the files are big-endian
 
 
 class DamagedIndex(Exception):
-    """The bytes cannot be an index of this segment."""
+    """The files do not have the bytes that were written to them."""
+
+
+class Proof(NamedTuple):
+    """How many entries the two files begin with, and the checksums of those."""
+
+    entries: int
+    times: int
+    crc: int
+    times_crc: int
 
 
 class Index:
-    """Both indexes of one segment, in memory. `written_*` tell how many entries the files have."""
+    """Both indexes of one segment, in memory. `written` tells what of them the files have."""
 
     __slots__ = (
         "base_offset",
@@ -35,7 +46,6 @@ class Index:
         "time_offsets",
         "times",
         "written",
-        "written_times",
     )
 
     def __init__(self, base_offset: int) -> None:
@@ -44,8 +54,7 @@ class Index:
         self.positions = array("i")
         self.times = array("q")
         self.time_offsets = array("i")
-        self.written = 0
-        self.written_times = 0
+        self.written = NOTHING
         self.stale = False  # the files have other entries, or more
 
     def add(self, last_offset: int, position: int) -> None:
@@ -84,53 +93,54 @@ class Index:
 
     @property
     def has_unwritten(self) -> bool:
-        return self.stale or self.written < len(self.offsets) or self.written_times < len(self.times)
+        return self.stale or self.written[:2] != (len(self.offsets), len(self.times))
 
     def unwritten(self) -> tuple[int, bytes, int, bytes]:
         """Where in the two files to go on writing, and what; from now on it counts as written.
 
         The files end after it.
         """
-        at, time_at = (0, 0) if self.stale else (self.written, self.written_times)
+        written = NOTHING if self.stale else self.written
         self.stale = False
-        self.written, self.written_times = len(self.offsets), len(self.times)
-        return (
-            at * 8,
-            _offset_bytes(self.offsets[at:], self.positions[at:]),
-            time_at * 12,
-            _time_bytes(self.times[time_at:], self.time_offsets[time_at:]),
+        offsets = _offset_bytes(self.offsets[written.entries :], self.positions[written.entries :])
+        times = _time_bytes(self.times[written.times :], self.time_offsets[written.times :])
+        self.written = Proof(
+            len(self.offsets),
+            len(self.times),
+            checksum(offsets, written.crc),
+            checksum(times, written.times_crc),
         )
+        return written.entries * OFFSET_ENTRY, offsets, written.times * TIME_ENTRY, times
 
     def cut(self, position: int, next_offset: int) -> None:
         """Forget entries of batches at `position` or after, and of offsets from `next_offset` on."""
         keep = bisect_left(self.positions, position)
-        del self.offsets[keep:], self.positions[keep:]
         keep_times = bisect_left(self.time_offsets, next_offset - self.base_offset)
-        del self.times[keep_times:], self.time_offsets[keep_times:]
-        self.written = min(self.written, keep)
-        self.written_times = min(self.written_times, keep_times)
+        if (keep, keep_times) != (len(self.offsets), len(self.times)):
+            del self.offsets[keep:], self.positions[keep:]
+            del self.times[keep_times:], self.time_offsets[keep_times:]
+            self.stale = True
 
 
-def load(base_offset: int, size: int, offsets: bytes, times: bytes) -> Index:
-    """An index from its files' bytes. DamagedIndex unless all its entries ascend and fit the segment."""
-    if len(offsets) % 8 or len(times) % 12:
-        raise DamagedIndex("its size is not a whole number of entries")
+NOTHING = Proof(0, 0, 0, 0)
+
+
+def load(base_offset: int, offsets: bytes, times: bytes, proof: Proof) -> Index:
+    """An index from its files' bytes, as far as they are proven. DamagedIndex if they are not."""
+    offsets, times = offsets[: proof.entries * OFFSET_ENTRY], times[: proof.times * TIME_ENTRY]
+    if (
+        len(offsets) < proof.entries * OFFSET_ENTRY
+        or len(times) < proof.times * TIME_ENTRY
+        or checksum(offsets) != proof.crc
+        or checksum(times) != proof.times_crc
+    ):
+        raise DamagedIndex
     index = Index(base_offset)
-    pairs = _ints("i", offsets)
+    pairs, triples = _ints("i", offsets), _ints("i", times)
     index.offsets, index.positions = pairs[0::2], pairs[1::2]
-    triples = _ints("i", times)
     index.time_offsets = triples[2::3]
-    index.times = _ints("q", b"".join(times[at : at + 8] for at in range(0, len(times), 12)))
-    for numbers in (index.offsets, index.positions, index.times):
-        if any(a >= b for a, b in pairwise(numbers)):
-            raise DamagedIndex("its entries do not ascend")
-    if any(a > b for a, b in pairwise(index.time_offsets)):
-        raise DamagedIndex("its entries do not ascend")
-    if index.offsets and (index.offsets[0] < 0 or index.positions[0] < 0 or index.positions[-1] >= size):
-        raise DamagedIndex("it points outside the segment")
-    if index.times and (index.times[0] < 0 or index.time_offsets[0] < 0):
-        raise DamagedIndex("it points outside the segment")
-    index.written, index.written_times = len(index.offsets), len(index.times)
+    index.times = _ints("q", b"".join(times[at : at + 8] for at in range(0, len(times), TIME_ENTRY)))
+    index.written = proof
     return index
 
 

@@ -220,6 +220,7 @@ class EmbeddedLog:
         active.progress.interval = self.settings.index_interval_bytes
         if active.index is None:
             active.index = active.load_index()
+            active.offset_entries, active.time_entries = len(active.index.offsets), len(active.index.times)
         return self._shared.files.get(active)
 
     def _undone(self, active: SegmentFile, file: File, position: int, error: OSError) -> KafkaError:
@@ -299,31 +300,39 @@ class EmbeddedLog:
             self._shared.indexes.forget(segment)
             self._shared.files.close(segment)
 
-    def checkpoint_entry(self) -> bytes | None:
-        """This log's part of the checkpoint; None while nothing of it is flushed."""
-        self._since_checkpoint = 0
-        if self._packed is None and self._point is not None:
-            self._packed = packed(self.name, self._mark(self._point))
+    def _checkpoint_entry(self, point: SegmentMark) -> bytes:
+        """This log's part of the checkpoint."""
+        if self._packed is None:
+            closed = [
+                mark_of(segment) for segment in self._segments if segment.base_offset < point.base_offset
+            ]
+            mark = LogMark(
+                start_offset=min(self.start_offset, point.next_offset),
+                compacted_to=self._compacted_to,
+                epochs=[entry for entry in self.epochs if entry[1] <= point.next_offset],
+                segments=[*closed, point],
+            )
+            self._packed = packed(self.name, mark)
         return self._packed
-
-    def _mark(self, point: SegmentMark) -> LogMark:
-        closed = [mark_of(segment) for segment in self._segments if segment.base_offset < point.base_offset]
-        return LogMark(
-            start_offset=self.start_offset,
-            compacted_to=self._compacted_to,
-            epochs=[entry for entry in self.epochs if entry[1] <= point.next_offset],
-            segments=[*closed, point],
-        )
 
     def checkpoint_parts(self) -> CheckpointParts:
         """All that a checkpoint taken now has to write of this log, and what to do once it is durable."""
+        self._since_checkpoint = 0
+        point = self._point
+        if self.failed is not None or point is None:
+            return CheckpointParts(self, self._packed, -1, [], None, None)
+        indexes = self._indexes_to_write()  # first: the entry has the proof of them
+        holder = next((s for s in self._segments if s.base_offset == point.base_offset), None)
+        if holder is not None:
+            point = point._replace(proof=holder.proof)
         return CheckpointParts(
             self,
-            self.checkpoint_entry(),
-            self._point.base_offset if self._point else -1,
-            self._indexes_to_write(),
+            self._checkpoint_entry(point),
+            point.base_offset,
+            indexes,
             self._epochs_to_write(),
-            self.leftovers.captured(),
+            # A segment that expired while it was being flushed is what this checkpoint ends with.
+            self.leftovers.captured() if holder is not None else None,
         )
 
     def settle(self, parts: CheckpointParts) -> None:
@@ -373,6 +382,7 @@ class EmbeddedLog:
         for segment in self._segments:
             if segment.index is not None and segment.index.has_unwritten and segment.named:
                 writes += segment.index_writes()
+                self._packed = None
         return writes
 
     # Reading

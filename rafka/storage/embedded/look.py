@@ -145,9 +145,11 @@ class Warmed:
         return self._hot.bytes(segment, size, at) if data is None else cast(bytes, data)
 
     def index(self, segment: SegmentFile, *, rebuild: bool = False) -> Index:
-        if rebuild and (segment, REBUILT) in self._known:
-            return cast(Index, self._known[segment, REBUILT])
-        return self._hot.index(segment, rebuild=rebuild)
+        # Known ones first: with little room for indexes, the next one drives out the last one.
+        known = self._known.get((segment, REBUILT))
+        if known is None and not rebuild and segment.index is None:
+            known = self._known.get((segment, LOADED))
+        return self._hot.index(segment, rebuild=rebuild) if known is None else cast(Index, known)
 
 
 class Blocking:

@@ -20,6 +20,7 @@ from ...records.batch import checksum
 from ...types import message
 from ..backend import LogName
 from . import names
+from .index import Proof
 from .segment import SegmentFile, read_whole
 
 CHECKPOINT = "checkpoint"
@@ -38,8 +39,7 @@ class SegmentMark(NamedTuple):
     timestamp: int
     time_offset: int
     since_entry: int
-    offset_entries: int
-    time_entries: int
+    proof: Proof
 
 
 @message
@@ -75,8 +75,7 @@ def mark_of(segment: SegmentFile) -> SegmentMark:
         progress.timestamp,
         progress.time_offset,
         progress.since_entry,
-        segment.offset_entries,
-        segment.time_entries,
+        segment.proof,
     )
 
 
@@ -110,7 +109,7 @@ def load(disk: Disk, root: str) -> Checkpoint | None:
             start_offset=start,
             compacted_to=compacted,
             epochs=list(epochs),
-            segments=[SegmentMark(*segment) for segment in segments],
+            segments=[SegmentMark(*segment)._replace(proof=Proof(*segment[-1])) for segment in segments],
         )
         for name, start, compacted, epochs, segments in rows
     }

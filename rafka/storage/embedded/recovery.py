@@ -25,10 +25,10 @@ from ...env import Disk
 from .. import epochs as leader_epochs
 from ..backend import LogName
 from . import names, snapshots
-from .index import DamagedIndex, Index, Progress, load
+from .index import DamagedIndex, Index, Progress
 from .marks import LogMark, SegmentMark
 from .scan import Batch, Damaged, batch_at, check
-from .segment import SegmentFile, read_whole
+from .segment import SegmentFile
 
 _log = logging.getLogger("rafka.storage")
 _INTERVAL = 4096  # index.interval.bytes is not known here; segments that grow on take the log's own
@@ -100,8 +100,11 @@ class _Recovery:
         above = self._unmarked()
         if above or self.found.segments:
             self._walk(above)
-        if self.changed:
+        if self.changed or above:  # a file that was found need not have a durable name
             self.disk.sync_dir(self.folder)
+        if self.mark is None:
+            for folder in self._folders_above():
+                self.disk.sync_dir(folder)
         found = self.found
         if found.segments:
             end_offset = found.segments[-1].next_offset
@@ -110,6 +113,10 @@ class _Recovery:
             found.saved_state = snapshots.load(self.disk, self.folder, entries, end_offset)
             for segment in found.segments[:-1]:
                 segment.closed = True
+
+    def _folders_above(self) -> list[str]:
+        parts = self.found.name.split("/")
+        return [self.folder.removesuffix("/" + "/".join(parts[at:])) for at in range(len(parts))]
 
     # Names
 
@@ -182,7 +189,7 @@ class _Recovery:
         segment.created_ms = mark.created_ms
         segment.written_ms = mark.written_ms
         segment.first_timestamp = mark.first_timestamp
-        segment.offset_entries, segment.time_entries = mark.offset_entries, mark.time_entries
+        segment.proof = mark.proof
         segment.progress = Progress(_INTERVAL, mark.since_entry, mark.timestamp, mark.time_offset)
         return segment
 
@@ -200,7 +207,7 @@ class _Recovery:
         """A closed segment that no mark is of. All of it must be sound."""
         segment = self._segment(base)
         segment.index = _new_index(base)
-        self._walk_segment(segment, base)
+        self._walk_segment(segment, base, gaps=True)
         segment.next_offset = max(segment.next_offset, self.swaps.get(base, 0))
         segment.seal()
         return segment
@@ -221,7 +228,7 @@ class _Recovery:
         elif not self.promised:
             self.found.epochs = []
         for at, base in enumerate(above):
-            expected = segments[-1].next_offset if segments else base
+            expected = segments[-1].next_offset if segments else 0 if self.promised else base
             if base != expected and (self.promised or base < expected):
                 if not self.promised:
                     raise Refused(f"{self.folder}/{names.stem(base)}.log overlaps the segment before it")
@@ -259,39 +266,29 @@ class _Recovery:
     def _restore_index(self, segment: SegmentFile) -> None:
         """The index up to the recovery point: from its files; from the batches if those lack anything."""
         try:
-            index = load(
-                segment.base_offset,
-                1 << 31,
-                read_whole(self.disk, segment.index_path(names.INDEX)),
-                read_whole(self.disk, segment.index_path(names.TIME_INDEX)),
-            )
-            before = len(index.offsets), len(index.times)
-            index.cut(segment.size, segment.next_offset)
-            after = len(index.offsets), len(index.times)
-            index.stale = before != after
-            if after != (segment.offset_entries, segment.time_entries):
-                index = segment.rebuild_index(seal=False)
+            segment.index = segment.index_from_files()
+            segment.index.cut(segment.size, segment.next_offset)
         except (DamagedIndex, FileNotFoundError):
-            index = segment.rebuild_index(seal=False)
-        segment.index = index
+            segment.index = segment.rebuild_index()
 
     def _walk_tail(self, segment: SegmentFile, next_offset: int, *, last: bool) -> bool:
         """Walk to the end of the file; cut there what is not sound, if it may be. False if it was cut."""
         try:
-            self._walk_segment(segment, next_offset)
+            self._walk_segment(segment, next_offset, gaps=not self.promised)
         except Damaged as damage:
             self._cut(segment, damage, last=last)
             return False
         return True
 
-    def _walk_segment(self, segment: SegmentFile, next_offset: int) -> None:
+    def _walk_segment(self, segment: SegmentFile, next_offset: int, *, gaps: bool) -> None:
         """Take in all sound batches after `segment.size`. Damaged at the first one that is not."""
         assert segment.index is not None
         file = self.disk.open(segment.path)
         try:
             end, begin = file.size(), segment.size
             try:
-                for batch in check(file.read, begin, end, next_offset):
+                epoch = self.found.epochs[-1][0] if self.found.epochs and not gaps else -1
+                for batch in check(file.read, begin, end, next_offset, epoch, gaps=gaps):
                     self._take(segment, batch)
             finally:
                 self.found.walked += segment.size - begin
@@ -359,7 +356,7 @@ def _goes_on(rest: bytes) -> bool:
     """Whether a sound batch follows the damaged one, going by the length that that one claims."""
     try:
         at = batch_at(rest, 0, 0).size
-        next(check(lambda size, at: rest[at : at + size], at, len(rest), 0))
+        next(check(lambda size, at: rest[at : at + size], at, len(rest), 0, -1, gaps=True))
     except (Damaged, StopIteration):
         return False
     return True

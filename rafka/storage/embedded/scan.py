@@ -68,8 +68,12 @@ def headers(read: Read, at: int, end: int, chunk: int = _CHUNK) -> Iterator[Batc
         at += batch.size
 
 
-def check(read: Read, at: int, end: int, next_offset: int) -> Iterator[Batch]:
-    """The batches from position `at` up to `end`, checked: lengths, order of offsets, checksums."""
+def check(read: Read, at: int, end: int, next_offset: int, epoch: int, *, gaps: bool) -> Iterator[Batch]:
+    """The batches from position `at` up to `end`, checked: lengths, checksums, and what these leave out.
+
+    That is the place in the log: offsets go on from `next_offset`, without gaps unless
+    compaction may have made some, and epochs do not fall below `epoch`.
+    """
     while at < end:
         data = memoryview(read(min(_CHUNK, end - at), at))
         begin = at
@@ -84,14 +88,16 @@ def check(read: Read, at: int, end: int, next_offset: int) -> Iterator[Batch]:
                 if at > begin:
                     break
                 data = memoryview(read(batch.size, at))  # a batch larger than a chunk
-            if batch.base_offset < next_offset:
+            if batch.base_offset != next_offset and (batch.base_offset < next_offset or not gaps):
                 raise Damaged(at, f"its offset is {batch.base_offset}, where {next_offset} has been reached")
+            if batch.epoch < epoch:
+                raise Damaged(at, f"its epoch is {batch.epoch}, where {epoch} has been reached")
             (crc,) = _CRC.unpack_from(data, at - begin + _CRC_AT)
             if checksum(data[at - begin + CHECKED_FROM : stop]) != crc:
                 raise Damaged(at, "its checksum is wrong")
             yield batch
             at += batch.size
-            next_offset = batch.next_offset
+            next_offset, epoch = batch.next_offset, batch.epoch
 
 
 _CRC_AT: Final = 17

@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from ...env import Disk, File
 from ...records.batch import OVERHEAD
 from . import names
-from .index import DamagedIndex, Index, Progress, load
+from .index import NOTHING, DamagedIndex, Index, Progress, load
 from .scan import Damaged, batch_at, headers
 
 _LATELY: Final = 1024  # batches whose exact place an active segment keeps, at least
@@ -72,6 +72,7 @@ class SegmentFile:
         "path",
         "pins",
         "progress",
+        "proof",
         "size",
         "time_entries",
         "used",
@@ -91,6 +92,7 @@ class SegmentFile:
         self.first_timestamp = -1
         self.progress = Progress(0)
         self.index: Index | None = None  # loaded, if it is
+        self.proof = NOTHING  # of the index files
         self.offset_entries = self.time_entries = 0
         self.file: File | None = None  # open, if it is
         self.named = True  # not so while it is still under the name of a swap
@@ -248,6 +250,7 @@ class SegmentFile:
         """(path, where, what) of the entries that the files lack; from now on they count as written."""
         assert self.index is not None
         at, offsets, time_at, times = self.index.unwritten()
+        self.proof = self.index.written
         return [
             (self.index_path(names.INDEX), at, offsets),
             (self.index_path(names.TIME_INDEX), time_at, times),
@@ -259,22 +262,23 @@ class SegmentFile:
         Asked for in a thread: so nothing here is changed, but what is returned.
         """
         try:
-            return load(
-                self.base_offset,
-                self.size,
-                read_whole(self._disk, self.index_path(names.INDEX)),
-                read_whole(self._disk, self.index_path(names.TIME_INDEX)),
-            )
+            return self.index_from_files()
         except (DamagedIndex, FileNotFoundError):
             return self.rebuild_index()
 
-    def rebuild_index(self, *, seal: bool = True) -> Index:
-        """By walking the headers of all batches. A segment that may grow is not sealed."""
+    def index_from_files(self) -> Index:
+        """DamagedIndex or FileNotFoundError where they do not have what was written."""
+        offsets = read_whole(self._disk, self.index_path(names.INDEX))
+        times = read_whole(self._disk, self.index_path(names.TIME_INDEX))
+        return load(self.base_offset, offsets, times, self.proof)
+
+    def rebuild_index(self) -> Index:
+        """By walking the headers of all batches."""
         index = Index(self.base_offset)
         progress = Progress(self.progress.interval)
         for batch in headers(lambda size, at: self.read(at, size), 0, self.size):
             progress.note(index, batch)
-        if seal:
+        if self.closed:
             index.add_time(progress.timestamp, progress.time_offset)
         index.stale = True
         return index
