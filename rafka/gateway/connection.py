@@ -26,6 +26,7 @@ from ..wire.frame import end_of_header
 from .incoming import Incoming
 from .quirks import Unanswered
 from .routes import Bound, bound_route
+from .transport import Transport
 
 if TYPE_CHECKING:
     from .server import Gateway
@@ -69,7 +70,8 @@ class Connection:
         "_line",
         "_out",
         "_pieces",
-        "_send",
+        "_seen_sent",
+        "_transport",
         "began",
         "envelope",
         "greeted",
@@ -80,7 +82,9 @@ class Connection:
         "writing_since",
     )
 
-    def __init__(self, gateway: Gateway, incoming: Incoming, send: Any, envelope: Envelope) -> None:
+    def __init__(
+        self, gateway: Gateway, incoming: Incoming, transport: Transport, envelope: Envelope
+    ) -> None:
         self.envelope = envelope
         self.last_active = gateway.clock
         self.began: float | None = None  # when the request that is still arriving began
@@ -93,7 +97,8 @@ class Connection:
         self._ask = gateway.link.ask
         self._elements = gateway.elements
         self._incoming = incoming
-        self._send = send
+        self._transport = transport
+        self._seen_sent = 0
         self._line: list[Waiting] = []  # replies to come, in order
         self._out = bytearray()
         self._pieces: list[Buffer] = []
@@ -103,6 +108,11 @@ class Connection:
     @property
     def missing(self) -> int:
         return self._incoming.missing
+
+    def moved(self) -> bool:
+        """Whether the client has taken anything since this was last asked."""
+        before, self._seen_sent = self._seen_sent, self._transport.sent
+        return before != self._seen_sent
 
     async def serve(self) -> None:
         """Until the client goes, misbehaves, or the gateway closes."""
@@ -301,6 +311,6 @@ class Connection:
         self.unsent = self._gathered + len(out)
         self._pieces, self._out, self._gathered = [], bytearray(), 0
         self.writing_since = self._gateway.clock
-        await self._send(pieces)
+        await self._transport.send(pieces)
         self.writing_since = None
         self.unsent = 0

@@ -52,6 +52,7 @@ class Gateway:
         self._budget = ByteBudget(network.queued_bytes)
         self._readiness = Readiness()
         self._connections: set[Connection] = set()
+        self._arriving = 0  # accepted, and their tasks have not begun
         self._per_address: Counter[str] = Counter()
         self._room = trio.Event()
         self._noted: dict[str, float] = {}
@@ -102,9 +103,9 @@ class Gateway:
 
     async def _accept(self, sock: socket.socket, bound: Bound, connections: trio.Nursery) -> None:
         while True:
-            while len(self._connections) >= self._network.max_connections:
-                await self._room.wait()
             await trio.lowlevel.checkpoint()
+            while len(self._connections) + self._arriving >= self._network.max_connections:
+                await self._room.wait()
             try:
                 client, address = sock.accept()
             except BlockingIOError:
@@ -121,20 +122,24 @@ class Gateway:
                 self._note_address(peer, f"refused: {self._per_address[peer]} connections from there already")
                 client.close()
                 continue
+            self._arriving += 1
+            self._per_address[peer] += 1
             connections.start_soon(self._serve_socket, client, peer, bound)
 
     async def _serve_socket(self, client: socket.socket, peer: str, bound: Bound) -> None:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        told = bound.advertised
-        if told is None:
-            local = client.getsockname()
-            told = attrs.evolve(bound.listener, host=local[0])
-        envelope = Envelope(client_host="/" + peer, host=told.host, port=told.port)
+        self._arriving -= 1
         transport = SocketTransport(client, self._readiness)
-        self._per_address[peer] += 1
         try:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            told = bound.advertised
+            if told is None:
+                local = client.getsockname()
+                told = attrs.evolve(bound.listener, host=local[0])
+            envelope = Envelope(client_host="/" + peer, host=told.host, port=told.port)
             await self._serve(transport, envelope)
+        except OSError:
+            pass  # the client was gone before it was served
         finally:
             transport.close()
             self._per_address[peer] -= 1
@@ -143,7 +148,7 @@ class Gateway:
 
     async def _serve(self, transport: Transport, envelope: Envelope) -> None:
         incoming = Incoming(transport, self._shared, self._budget, self._network.max_request_bytes)
-        connection = Connection(self, incoming, transport.send, envelope)
+        connection = Connection(self, incoming, transport, envelope)
         self._connections.add(connection)
         try:
             with connection.scope:
@@ -169,7 +174,9 @@ class Gateway:
     def _overdue(self, connection: Connection) -> str | None:
         now, network = self.clock, self._network
         if connection.writing_since is not None:
-            if now - connection.writing_since > network.write_stall_ms / 1000:
+            if connection.moved():
+                connection.writing_since = now
+            elif now - connection.writing_since > network.write_stall_ms / 1000:
                 return "it takes nothing of what is sent to it"
         elif connection.idle:
             if not connection.greeted and now - connection.last_active > network.first_request_ms / 1000:

@@ -7,7 +7,6 @@ ask the kernel. The rest of the gateway cannot tell them apart.
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,10 +17,13 @@ from ..types import Buffer
 from .readiness import Readiness, Slot
 
 IOV_MAX = 1024  # pieces that the kernel takes in one call
+SENT_AT_ONCE = 256 * 1024  # to a stream: what a slow reader takes of it shows by these steps
 IMPATIENCE = 16  # reads without a wait before others get their turn
 
 
 class Transport(Protocol):
+    sent: int  # bytes that the other side, or its kernel, has taken so far
+
     async def receive_into(self, buffer: memoryview) -> int:
         """Wait for bytes, put them into `buffer`, say how many; 0 is the end.
 
@@ -40,6 +42,7 @@ class StreamTransport:
     """Any Trio stream."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
+        self.sent = 0
         self._stream = stream
         self._closed = False
 
@@ -52,8 +55,12 @@ class StreamTransport:
         return len(data)
 
     async def send(self, pieces: Sequence[Buffer]) -> None:
+        data = memoryview(b"".join(pieces))
         try:
-            await self._stream.send_all(b"".join(pieces))
+            for at in range(0, len(data), SENT_AT_ONCE):
+                part = data[at : at + SENT_AT_ONCE]
+                await self._stream.send_all(part)
+                self.sent += len(part)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as gone:
             raise ConnectionResetError from gone
 
@@ -71,10 +78,11 @@ class StreamTransport:
 class SocketTransport:
     """A plain TCP socket, non-blocking, whose readiness is watched by a shared `Readiness`."""
 
-    __slots__ = ("_busy", "_drained", "_readiness", "_slot", "_socket")
+    __slots__ = ("_busy", "_drained", "_readiness", "_slot", "_socket", "sent")
 
     def __init__(self, sock: socket.socket, readiness: Readiness) -> None:
         sock.setblocking(False)
+        self.sent = 0
         self._socket = sock
         self._readiness = readiness
         self._slot: Slot | None = readiness.register(sock.fileno())
@@ -114,6 +122,7 @@ class SocketTransport:
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._socket)
                 continue
+            self.sent += sent
             done = 0
             while done < len(left) and sent >= len(left[done]):
                 sent -= len(left[done])
@@ -123,16 +132,17 @@ class SocketTransport:
                 left[0] = left[0][sent:]
 
     async def _send_one(self, data: Buffer) -> None:
-        sent = 0
         view = data
         while True:
             try:
-                sent += self._socket.send(view)
+                sent = self._socket.send(view)
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._socket)
-            if sent >= len(data):
+                continue
+            self.sent += sent
+            if sent == len(view):
                 return
-            view = memoryview(data)[sent:]
+            view = memoryview(view)[sent:]
 
     def close(self) -> None:
         if self._slot is not None:
@@ -140,6 +150,3 @@ class SocketTransport:
             self._slot = None
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
-
-
-QUIET_ERRORS = frozenset((errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EBADF))
