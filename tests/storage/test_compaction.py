@@ -23,7 +23,7 @@ from rafka.records.batch import BatchHeader, read_header, walk
 from rafka.records.build import build
 from rafka.records.control import build_marker
 from rafka.records.record import Record, iterate
-from rafka.storage.backend import FOREVER, Log, LogName, LogSettings
+from rafka.storage.backend import FOREVER, Log, LogBackend, LogName, LogSettings
 from rafka.storage.compaction import (
     AbortedRange,
     CompactionPolicy,
@@ -32,7 +32,8 @@ from rafka.storage.compaction import (
     compact,
     dirty_ratio,
 )
-from rafka.storage.memory import MemoryBackend, MemoryLog
+from rafka.storage.embedded import EmbeddedBackend
+from rafka.storage.memory import MemoryBackend
 
 T = TypeVar("T")
 Pair: TypeAlias = tuple[str | None, str | None]
@@ -126,19 +127,18 @@ def eager(*, min_lag_ms: int = 0, max_map_entries: int = 1000) -> CompactionPoli
     return CompactionPolicy(min_dirty_ratio=-1.0, min_lag_ms=min_lag_ms, max_map_entries=max_map_entries)
 
 
-def memory_log(env: Env, segment_bytes: int = 1 << 30) -> MemoryLog:
-    return MemoryBackend(env).open(LogName("topics/t/0"), LogSettings(segment_bytes=segment_bytes))
-
-
-def simulated_env() -> Env:
+async def make_bench(nursery: trio.Nursery, kind: str, segment_bytes: int = 1 << 30) -> Bench:
     dice = random.Random(1)
-    return Env(lambda: NOW / 1000, dice, SimDisk(dice), in_place)
+    env = Env(lambda: NOW / 1000, dice, SimDisk(dice), in_place)
+    backend: LogBackend = MemoryBackend(env) if kind == "memory" else EmbeddedBackend(env, "/data")
+    await backend.start()
+    await nursery.start(backend.run)
+    return Bench(backend.open(LogName("topics/t/0"), LogSettings(segment_bytes=segment_bytes)), env)
 
 
-@pytest.fixture
-def bench() -> Bench:
-    env = simulated_env()
-    return Bench(memory_log(env), env)
+@pytest.fixture(params=["memory", "embedded"])
+async def bench(request: pytest.FixtureRequest, nursery: trio.Nursery) -> Bench:
+    return await make_bench(nursery, request.param)
 
 
 # --- keys --------------------------------------------------------------------------
@@ -234,16 +234,20 @@ batches = st.lists(st.lists(st.tuples(keys, values), min_size=1, max_size=4), mi
 
 @settings(max_examples=150, deadline=None)
 @given(
+    kind=st.sampled_from(["memory", "embedded"]),
     rounds=st.lists(batches, min_size=1, max_size=3),
     segment_bytes=st.sampled_from([1, 200, 100_000]),
     max_entries=st.sampled_from([1, 2, 100]),
 )
 def test_any_log_keeps_exactly_the_newest_of_each_key(
-    rounds: list[list[list[Pair]]], segment_bytes: int, max_entries: int
+    kind: str, rounds: list[list[list[Pair]]], segment_bytes: int, max_entries: int
 ) -> None:
     async def scene() -> None:
-        env = simulated_env()
-        bench = Bench(memory_log(env, segment_bytes=segment_bytes), env)
+        async with trio.open_nursery() as nursery:
+            await compacted_in_rounds(await make_bench(nursery, kind, segment_bytes))
+            nursery.cancel_scope.cancel()
+
+    async def compacted_in_rounds(bench: Bench) -> None:
         written: list[tuple[int, Pair]] = []
         for round_ in rounds:
             for pairs in round_:
@@ -500,9 +504,11 @@ async def test_a_border_that_cannot_be_right_means_all_is_dirty(bench: Bench, sa
 # --- segments ----------------------------------------------------------------------
 
 
-async def test_small_neighbours_become_one_segment_and_large_ones_stay_apart(bench: Bench) -> None:
-    env = bench.env
-    bench = Bench(memory_log(env, segment_bytes=500), env)
+@pytest.mark.parametrize("kind", ["memory", "embedded"])
+async def test_small_neighbours_become_one_segment_and_large_ones_stay_apart(
+    kind: str, nursery: trio.Nursery
+) -> None:
+    bench = await make_bench(nursery, kind, segment_bytes=500)
     for number in range(6):
         bench.write((f"k{number}", "x" * 150))
         bench.log.roll()
