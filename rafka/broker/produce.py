@@ -24,8 +24,8 @@ from ..ops.log import (
     TopicData,
     TopicProduceReply,
 )
-from ..records.batch import TRANSACTIONAL_BIT
-from ..records.check import BadBatch, check
+from ..records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
+from ..records.check import BadBatch, check, first_look
 from ..types import Buffer, TopicId
 from .partition import Partition
 from .topics import LiveTopic, Topics
@@ -41,6 +41,8 @@ SAMPLE_EVERY: Final = 64  # of its batches after those
 TIMEOUT_MIN_S: Final = 5.0
 TIMEOUT_MAX_S: Final = 60.0
 FOUND_WHILE_APPENDING: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+_UP_TO_MAGIC: Final = 17
+_SHORTEST: Final = 26  # a batch that says it is shorter is damaged
 _ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
 
 
@@ -52,8 +54,6 @@ class Writer:
         self._now = now
 
     def produce(self, envelope: Envelope, op: Produce) -> ProduceReply | Later[ProduceReply]:
-        if op.acks not in ACKS:
-            return op.refusal(ErrorCode.INVALID_REQUIRED_ACKS)
         if _transactional(op):
             # No transactional id is known here: without one the client may not, with one it is a stranger's.
             if op.transactional_id is None:
@@ -85,7 +85,8 @@ class Writer:
                 else:
                     reply = self._write(envelope, op, live, data.index, data.records, now_ms, pending)
                 replies.append(reply)
-            responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
+            if replies:
+                responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
         reply_to_all = ProduceReply(responses=responses)
         if op.acks == ALL and pending:
             return Later(self._wait, op, reply_to_all, pending, overlaps=True)
@@ -110,6 +111,10 @@ class Writer:
             envelope.batches += 1
             sample = envelope.batches <= ALWAYS_LOOKED_AT or envelope.batches % SAMPLE_EVERY == 0
             rules = live.rules(op.zstd_allowed, sample)
+            if op.acks not in ACKS:
+                first_look(records, rules)
+                start_offset = -1
+                raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
             if rules.log_append_time:
                 now_ms = partition.append_time(now_ms)
             accepted = check(records, rules, now_ms)
@@ -202,6 +207,14 @@ def _transactional(op: Produce) -> bool:
                 records is not None
                 and len(records) > _ATTRIBUTES_AT
                 and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+                and _opens_with_a_batch(records)
             ):
                 return True
     return False
+
+
+def _opens_with_a_batch(records: Buffer) -> bool:
+    """Whether the first batch is whole and of a format that knows transactions."""
+    header = records[:_UP_TO_MAGIC]
+    size = LOG_OVERHEAD + int.from_bytes(header[8:LOG_OVERHEAD], "big", signed=True)
+    return _SHORTEST <= size <= len(records) and header[-1] == 2

@@ -35,7 +35,7 @@ from .errors import BadBatch, damaged, too_large, unreadable
 from .rewrite import recompressed
 from .rules import Rules
 
-__all__ = ["Accepted", "BadBatch", "Rules", "check"]
+__all__ = ["Accepted", "BadBatch", "Rules", "check", "first_look"]
 
 _SHORTEST: Final = 14  # a length field below that fits no format: damage, not an older one
 _UP_TO_MAGIC: Final = 17
@@ -51,10 +51,7 @@ class Accepted:
 
 def check(records: Buffer | None, rules: Rules, now_ms: int) -> Accepted:
     """Take the record set of one partition, or raise BadBatch."""
-    if records is None:
-        raise _malformed("no record set")
-    view = records if type(records) is memoryview else memoryview(records)
-    header = _only_batch(view, rules)
+    header, view = first_look(records, rules)
     size = LOG_OVERHEAD + header.length
 
     if header.base_offset:
@@ -88,6 +85,14 @@ def check(records: Buffer | None, rules: Rules, now_ms: int) -> Accepted:
     if header.length + LOG_OVERHEAD > rules.segment_bytes:
         raise BadBatch(ErrorCode.RECORD_LIST_TOO_LARGE, "it does not fit a segment", appending=False)
     return accepted
+
+
+def first_look(records: Buffer | None, rules: Rules) -> tuple[BatchHeader, memoryview]:
+    """What is found before anything else is known of the request: is it one batch, of a format we take?"""
+    if records is None:
+        raise _malformed("no record set")
+    view = records if type(records) is memoryview else memoryview(records)
+    return _only_batch(view, rules), view
 
 
 def _only_batch(view: memoryview, rules: Rules) -> BatchHeader:

@@ -152,8 +152,13 @@ def _snappy_compress(data: bytes, level: int | None) -> bytes:
 # lz4: the frame format
 
 
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+
+
 def _lz4_decompress(payload: memoryview, cap: int) -> bytes:
     frame = _library(LZ4, "lz4.frame")
+    if bytes(payload[:4]) != _LZ4_MAGIC:  # a skippable frame in front is for others
+        raise unreadable("lz4: no frame")
     stream = frame.LZ4FrameDecompressor()
     try:
         data: bytes = stream.decompress(payload, cap + 1)

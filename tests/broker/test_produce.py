@@ -70,20 +70,25 @@ async def test_the_same_partition_twice_is_written_and_answered_once(world: Worl
 
 @pytest.mark.parametrize("acks", [2, -2, 127])
 async def test_other_acks_are_refused_and_nothing_is_written(world: World, acks: int) -> None:
-    """LF-025."""
-    reply = await world.ask(produce_many(("t", 0, batch(b"a")), ("nobody", 0, batch(b"a")), acks=acks))
+    """LF-025. What nobody knows, or what is no batch at all, is told first."""
+    unsound = batch(b"a")[:-1] + b"?"
 
-    assert codes(reply) == [(0, 21, -1), (0, 21, -1)]
-    assert [p.log_start_offset for p in told(reply)] == [-1, -1]
+    reply = await world.ask(
+        produce_many(("t", 0, unsound), ("t", 1, b""), ("u", 0, b""), ("nobody", 0, batch(b"a")), acks=acks)
+    )
+
+    assert codes(reply) == [(0, 21, -1), (1, 3, -1), (0, 3, -1), (0, 3, -1)]
+    assert codes(await world.ask(produce(b"", acks=acks))) == [(0, 87, -1)]
+    assert [p.log_start_offset for p in told(reply)] == [-1] * 4
     assert await contents(world) == []
 
 
-async def test_no_topics_and_topics_without_partitions_are_a_success(world: World) -> None:
+async def test_a_topic_without_partitions_is_not_answered(world: World) -> None:
     empty = Produce(acks=-1, timeout_ms=1, topic_data=[])
     bare = Produce(acks=1, timeout_ms=1, topic_data=[TopicData(name="t", partition_data=[])])
 
     assert (await world.ask(empty)).responses == []
-    assert told(await world.ask(bare)) == []
+    assert (await world.ask(bare)).responses == []
 
 
 @pytest.mark.parametrize("topic_id", [NO_TOPIC_ID, TopicId(b"nobody's id.....")])
@@ -117,6 +122,17 @@ async def test_transactional_batches_need_an_id_before_anything_else_is_looked_a
 
     assert codes(reply) == [(0, 53, -1), (0, 53, -1)]
     assert await contents(world) == []
+
+
+async def test_what_is_no_whole_batch_of_today_is_not_transactional(world: World) -> None:
+    """The bit counts only where there is a first batch that has it: else the fault of the batch is told."""
+    whole = bytearray(batch(b"a", transactional=True, producer_id=1, producer_epoch=0, base_sequence=0))
+    old, strange, short = bytearray(whole), bytearray(whole), bytearray(whole)
+    old[16], strange[16], short[8:12] = 1, 9, (13).to_bytes(4, "big")
+
+    refused = [(await one(world, produce(bytes(b)))).error_code for b in (whole[:-1], old, strange, short)]
+
+    assert refused == [87, 87, 2, 2]
 
 
 async def test_a_transactional_id_with_plain_batches_changes_nothing(world: World) -> None:

@@ -223,6 +223,15 @@ def test_bytes_after_an_lz4_frame_are_passed_over() -> None:
     assert decompress(LZ4, lz4().compress(DATA) + b"junk") == DATA
 
 
+def test_an_lz4_payload_begins_with_its_frame() -> None:
+    skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
+
+    with pytest.raises(BadBatch) as refusal:
+        decompress(LZ4, skippable + lz4().compress(DATA))
+
+    assert refusal.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_lz4_is_written_in_blocks_that_stand_alone() -> None:
     """Kafka's own reader knows no others"""
     lz4()
