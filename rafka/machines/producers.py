@@ -22,6 +22,7 @@ from ..records.batch import BatchHeader
 
 REMEMBERED: Final = 5  # batches a producer: as many as an idempotent client may have in flight
 SEQUENCES: Final = 2**31  # after 2147483647 comes 0
+NO_EPOCH: Final = -1  # what a producer that nobody knows counts as having
 
 
 @attrs.define
@@ -61,6 +62,8 @@ class Producers:
         """
         producer = self.by_id.get(header.producer_id)
         if producer is None:
+            if header.producer_epoch < NO_EPOCH:
+                raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, f"epoch {header.producer_epoch}")
             return None  # never seen here, or forgotten: any sequence will do
         first = header.base_sequence
         if header.producer_epoch == producer.epoch:

@@ -155,6 +155,12 @@ def test_an_epoch_of_minus_1_is_an_epoch() -> None:
     assert write(producers, batch(3, epoch=-1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_an_epoch_below_minus_1_is_older_than_any() -> None:
+    """Kafka takes a producer that it does not know for one of epoch -1."""
+    assert write(Producers(), batch(0, epoch=-2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert write(Producers(), batch(7, epoch=-1)) is None
+
+
 @pytest.mark.parametrize("pid", [-1, -2])
 def test_a_batch_without_a_producer_is_not_remembered(pid: int) -> None:
     """Q13."""
