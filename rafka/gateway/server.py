@@ -69,19 +69,23 @@ class Gateway:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `close` has been called and every connection is done."""
-        async with trio.open_nursery() as background:
-            background.start_soon(self._readiness.run)
-            background.start_soon(self._watch)
-            async with trio.open_nursery() as connections:
-                async with trio.open_nursery() as listeners:
-                    self._listeners = listeners
-                    for bound in self._bound:
-                        for sock in bound.sockets:
-                            listeners.start_soon(self._accept, sock, bound, connections)
-                    task_status.started()
-                close_listeners(self._bound)
-            background.cancel_scope.cancel()
-        self._readiness.close()
+        try:
+            async with trio.open_nursery() as background:
+                background.start_soon(self._readiness.run)
+                background.start_soon(self._watch)
+                async with trio.open_nursery() as connections:
+                    async with trio.open_nursery() as listeners:
+                        self._listeners = listeners
+                        for bound in self._bound:
+                            for sock in bound.sockets:
+                                listeners.start_soon(self._accept, sock, bound, connections)
+                        task_status.started()
+                        await trio.sleep_forever()  # until `close`, also where there are no listeners
+                    close_listeners(self._bound)
+                background.cancel_scope.cancel()
+        finally:
+            close_listeners(self._bound)
+            self._readiness.close()
 
     def close(self) -> None:
         """Accept no more; connections end when what they have taken in is answered."""
