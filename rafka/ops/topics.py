@@ -289,7 +289,19 @@ class ElectLeaders(Op[ElectLeadersReply]):
     timeout_ms: int = 60000
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> ElectLeadersReply:
-        return ElectLeadersReply(error_code=code, replica_election_results=[])
+        return ElectLeadersReply(
+            error_code=code,  # which version 0 cannot say: so it is said of each partition as well
+            replica_election_results=[
+                ElectionResult(
+                    topic=topic.topic,
+                    partition_result=[
+                        PartitionResult(partition_id=index, error_code=code, error_message=message)
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in self.topic_partitions or ()
+            ],
+        )
 
 
 @message
