@@ -18,6 +18,7 @@ from ..errors import KafkaError
 from ..storage.backend import LogBackend, LogName
 from ..storage.compaction import CompactionPolicy, compact
 from .configs import ConfigKeeper
+from .partition import Partition
 from .topics import LiveTopic, Topics
 
 log = logging.getLogger(__name__)
@@ -76,26 +77,32 @@ class Housekeeper:
         """Remove what is older, or more, than its topic keeps."""
         for live in list(self._topics):
             for partition in list(live.opened()):
-                plog, config = partition.log, live.config
-                if plog.failed is not None:
-                    continue
-                # A topic that is only compacted gives up what lies below its start and nothing else.
-                removed = plog.expire(
-                    self._now_ms(),
-                    config.retention_ms if config.delete else -1,
-                    config.retention_bytes if config.delete else -1,
-                    partition.high_watermark,
-                )
-                if removed:
-                    log.info(
-                        "%s-%d: %d segments removed, the log begins at offset %d",
-                        live.name,
-                        partition.index,
-                        removed,
-                        plog.start_offset,
-                    )
-                    partition.wake()
+                if partition.log.failed is None:
+                    self._expire_partition(live, partition)
             await trio.lowlevel.checkpoint()
+
+    def _expire_partition(self, live: LiveTopic, partition: Partition) -> None:
+        plog, config = partition.log, live.config
+        try:
+            # A topic that is only compacted gives up what lies below its start and nothing else.
+            removed = plog.expire(
+                self._now_ms(),
+                config.retention_ms if config.delete else -1,
+                config.retention_bytes if config.delete else -1,
+                partition.high_watermark,
+            )
+        except KafkaError as broken:  # one log's trouble, and nobody else's
+            log.error("%s-%d: retention failed: %s", live.name, partition.index, broken)
+            return
+        if removed:
+            log.info(
+                "%s-%d: %d segments removed, the log begins at offset %d",
+                live.name,
+                partition.index,
+                removed,
+                plog.start_offset,
+            )
+            partition.wake()
 
     async def _compact(self) -> None:
         if not self._configs.current.cleaner.enabled:
