@@ -131,8 +131,14 @@ def test_a_full_request_of_errors_only_makes_a_session_too() -> None:
     assert asked.reply([result(0, code=3)]).session_id > 0
 
 
-def test_a_full_request_for_nothing_makes_none() -> None:
-    assert cache().open(ask(0, 0), US, 0).session is None
+def test_a_full_request_for_nothing_makes_a_session_of_nothing() -> None:
+    """As Apache Kafka does: partitions may come later. If none come, S5."""
+    sessions = cache()
+    first, second = opened(sessions), opened(sessions)
+
+    assert wanted(sessions.open(ask(first, 1, A), US, 0)) == [A]
+    assert same(sessions.open(ask(second, 1), US, 0)).session_id == 0
+    assert len(sessions) == 1
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
@@ -304,6 +310,20 @@ def test_an_error_is_told_while_it_lasts_and_its_end_once() -> None:
     assert seen == [[A], [A], [A], []]
 
 
+def test_a_session_that_goes_on_while_a_request_waits_refuses_that_request() -> None:
+    """S9: and nothing of it counts as told."""
+    sessions = cache()
+    session = opened(sessions, A)
+    parked = sessions.open(ask(session, 1), US, 0)
+    after = sessions.open(ask(session, 2), US, 0)
+
+    late = parked.reply([result(0, hw=9)])
+    reply = after.reply([result(0, hw=9)])
+
+    assert (late.error_code, late.session_id, told(late)) == (71, session, [])
+    assert told(reply) == [A]
+
+
 def test_an_unknown_topic_is_asked_for_each_time() -> None:
     """S10, LF-087: so it is served once it is there."""
     sessions = cache()
@@ -425,11 +445,10 @@ class Reading(RuleBasedStateMachine):
         reply = asked.reply(self.results(asked, fresh))
         model = Naive(partitions)
         assert told(reply) == model.order
-        assert (reply.session_id > 0) == bool(partitions)
-        if reply.session_id:
-            for key in model.order:
-                self.remember(model, key)
-            self.models[reply.session_id] = model
+        assert reply.session_id > 0
+        for key in model.order:
+            self.remember(model, key)
+        self.models[reply.session_id] = model
 
     def remember(self, model: Naive, key: Named) -> None:
         hw, start, code = self.state.get(key, (0, 0, 0))
