@@ -15,7 +15,6 @@ from ..errors import ErrorCode, KafkaError
 from ..machines.fetch_sessions import Asked, FetchSessions, Wanted
 from ..ops.base import Envelope, Later
 from ..ops.log import (
-    ORDINARY_READER,
     EpochEnd,
     Fetch,
     FetchPartition,
@@ -27,6 +26,7 @@ from .partition import Partition
 from .topics import Topics
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+LOOK_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 DEBUGGER = -2  # the replica id of a client that may see what is not yet durable
 
 
@@ -45,14 +45,14 @@ class Fetcher:
         self._waiting: set[_Waiting] = set()
 
     def fetch(self, envelope: Envelope, op: Fetch) -> FetchReply | Later[FetchReply]:
-        if op.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             asked = self.sessions.open(op, envelope.org_id, trio.current_time())
         except KafkaError as refused:
             if refused.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 return op.refusal(refused.code)
             return FetchReply(error_code=refused.code, responses=[])
+        if op.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         reading = _Reading(self, envelope, op, asked)
         if not reading.go_on():
             return Later(self._finish, op, reading)
@@ -60,7 +60,7 @@ class Fetcher:
             return Later(self._settle, op, reading)
         if self._must_wait(op, reading):
             return Later(self._wait, op, reading)
-        return asked.reply(reading.results)
+        return reading.reply()
 
     def close(self) -> None:
         """Let every waiting fetch answer with what there is."""
@@ -88,7 +88,7 @@ class Fetcher:
         await reading.go_on_cold()
         if self._must_wait(op, reading):
             return await self._wait(op, reading)
-        return reading.asked.reply(reading.results)
+        return reading.reply()
 
     async def _wait(self, op: Fetch, reading: _Reading) -> FetchReply:
         waiting = _Waiting(reading, min(op.min_bytes, reading.limit))
@@ -104,25 +104,33 @@ class Fetcher:
             self._waiting.discard(waiting)
             for partition in partitions:
                 partition.watchers.discard(waiting)
-        again = _Reading(self, reading.envelope, op, reading.asked)
+        again = _Reading(self, reading.envelope, op, reading.asked, waited=True)
         if not again.go_on():
             await again.go_on_cold()
-        return again.asked.reply(again.results)
+        return again.reply()
 
 
 class _Reading:
     """One pass over the partitions of a request, in its order, within its limits."""
 
-    def __init__(self, fetcher: Fetcher, envelope: Envelope, op: Fetch, asked: Asked) -> None:
+    def __init__(
+        self, fetcher: Fetcher, envelope: Envelope, op: Fetch, asked: Asked, *, waited: bool = False
+    ) -> None:
         self.envelope = envelope
         self.asked = asked
         self.limit = min(op.max_bytes, fetcher.max_bytes)
         self.taken = 0
         self.hurry = False  # something was found that the client should know at once
+        self.unknown = False  # some partition was not even looked into
         self.readable: list[tuple[Partition, FetchPartition, int]] = []
         self.results: list[PartitionFetchReply] = []
+        self._left = self.limit
+        self._waited = waited
         self._fetcher = fetcher
         self._op = op
+
+    def reply(self) -> FetchReply:
+        return self.asked.reply(self.results, unknown_last=self.unknown)
 
     def go_on(self) -> bool:
         """Read what is left to read. False: the next partition would wait for the disk."""
@@ -153,16 +161,20 @@ class _Reading:
 
     def _take(self, result: PartitionFetchReply) -> None:
         self.taken += len(result.records)
+        self._left = max(self._left - len(result.records), 0)
         self.results.append(result)
 
     def _room(self, asked: FetchPartition) -> tuple[int, bool]:
         """How much of the next partition may be read, and whether its first batch comes in any case.
 
         The first batch of a reply is exempt from both limits, so that a reader never
-        gets stuck before a batch that is larger than they are.
+        gets stuck before a batch that is larger than they are. A limit below 0 is a mistake
+        of the client's; that of the request is told to the first partition alone.
         """
-        size = min(asked.partition_max_bytes, self.limit - self.taken)
-        return max(size, 0), self.taken == 0 and size >= 0
+        size = min(asked.partition_max_bytes, self._left)
+        if size < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a limit of bytes is negative")
+        return size, self.taken == 0
 
     def _read(self, wanted: Wanted) -> PartitionFetchReply | None:
         asked, op = wanted.asked, self._op
@@ -172,12 +184,11 @@ class _Reading:
                 partition = topics.by_id(self.envelope.org_id, wanted.topic_id).partition(asked.partition)
             else:
                 partition = topics.by_name(self.envelope.org_id, wanted.topic).partition(asked.partition)
-        except KafkaError as unknown:  # known before reading: nothing to hurry for
-            return PartitionFetchReply(
-                partition_index=asked.partition, error_code=unknown.code, aborted_transactions=()
-            )
+        except KafkaError as unknown:
+            return self._unknown(wanted, unknown.code)
+        wanted.known = True
         try:
-            if op.replica_id not in (ORDINARY_READER, DEBUGGER):
+            if op.replica_id >= 0:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             if asked.current_leader_epoch >= 0:
                 partition.check_epoch(asked.current_leader_epoch)
@@ -187,6 +198,17 @@ class _Reading:
             return self._read_log(partition, asked)
         except KafkaError as refused:
             return self._error(asked, refused.code, partition)
+
+    def _unknown(self, wanted: Wanted, code: ErrorCode) -> PartitionFetchReply:
+        """Known before reading: nothing to hurry for. What was there under its id is missed by its name."""
+        if wanted.known:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._waited:  # it went while the request waited
+                return self._error(wanted.asked, code)
+        self.unknown = True
+        return PartitionFetchReply(
+            partition_index=wanted.asked.partition, error_code=code, aborted_transactions=()
+        )
 
     def _read_log(self, partition: Partition, asked: FetchPartition) -> PartitionFetchReply | None:
         log, op = partition.log, self._op
@@ -230,7 +252,7 @@ class _Reading:
     ) -> PartitionFetchReply:
         self.hurry = True
         leader = None
-        if partition is not None and code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH):
+        if partition is not None and self._op.leader_told and code in LOOK_ELSEWHERE:
             leader = LeaderEpoch(leader_id=self._fetcher.node_id, leader_epoch=partition.leader_epoch)
         return PartitionFetchReply(partition_index=asked.partition, error_code=code, current_leader=leader)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Final, TypeVar
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS, valid_name
@@ -36,6 +36,7 @@ from .topics import Topics
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 NO_EPOCH: Final = -1
+P = TypeVar("P", ListOffsetsPartition, DeleteRecordsPartition)
 NOTHING_TWICE: Final = frozenset[tuple[str, int]]()
 
 
@@ -49,6 +50,8 @@ class Offsets:
     # --- list offsets -------------------------------------------------------------------
 
     def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Later[ListOffsetsReply]:
+        if op.isolation_level not in (0, 1):
+            return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         for topic in op.topics:
             live = self.topics.find(envelope.org_id, topic.name)
             for asked in topic.partitions:
@@ -65,7 +68,7 @@ class Offsets:
             TopicOffsets(
                 name=name, partitions=[self._by_position(envelope, op, name, p, twice) for p in partitions]
             )
-            for name, partitions in _merged(op).items()
+            for name, partitions in _merged((topic.name, topic.partitions) for topic in op.topics).items()
         ]
         return ListOffsetsReply(topics=topics)
 
@@ -75,7 +78,7 @@ class Offsets:
             await self._settle(envelope, topic.name, [p.partition_index for p in topic.partitions])
         twice = _named_twice(op)
         topics = []
-        for name, partitions in _merged(op).items():
+        for name, partitions in _merged((topic.name, topic.partitions) for topic in op.topics).items():
             found = []
             for asked in partitions:
                 answer = self._by_position(envelope, op, name, asked, twice)
@@ -102,8 +105,6 @@ class Offsets:
             if timestamp < op.lowest_timestamp:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
             partition = self.topics.by_name(envelope.org_id, name).partition(index)
-            if op.isolation_level not in (0, 1):
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             if asked.current_leader_epoch != NO_EPOCH:
                 partition.check_epoch(asked.current_leader_epoch)
             if partition.log.failed is not None:
@@ -131,7 +132,12 @@ class Offsets:
                 found = await partition.log.find_time(asked.timestamp)
         except KafkaError as broken:
             return PartitionOffset(partition_index=asked.partition_index, error_code=broken.code)
-        if found is None or found.offset >= partition.ceiling(op.isolation_level):
+        ceiling, start = partition.ceiling(op.isolation_level), partition.log.start_offset
+        if found is None and asked.timestamp == MAX_TIMESTAMP and start < ceiling:
+            # No record has a time: they are equals, and the first of them is told.
+            epoch = max(0, partition.log.epoch_of(start))
+            return PartitionOffset(partition_index=asked.partition_index, offset=start, leader_epoch=epoch)
+        if found is None or found.offset >= ceiling:
             return PartitionOffset(partition_index=asked.partition_index)
         return PartitionOffset(
             partition_index=asked.partition_index,
@@ -181,18 +187,18 @@ class Offsets:
 
     def _deleted(self, envelope: Envelope, op: DeleteRecords) -> DeleteRecordsReply:
         topics = []
-        for topic in op.topics:
+        for name, partitions in _merged((topic.name, topic.partitions) for topic in op.topics).items():
             deleted = []
-            for asked in topic.partitions:
+            for asked in partitions:
                 try:
-                    low = self._delete(envelope, topic.name, asked)
+                    low = self._delete(envelope, name, asked)
                 except KafkaError as refused:
                     deleted.append(
                         PartitionDeleted(partition_index=asked.partition_index, error_code=refused.code)
                     )
                 else:
                     deleted.append(PartitionDeleted(partition_index=asked.partition_index, low_watermark=low))
-            topics.append(TopicDeleted(name=topic.name, partitions=deleted))
+            topics.append(TopicDeleted(name=name, partitions=deleted))
         return DeleteRecordsReply(topics=topics)
 
     def _delete(self, envelope: Envelope, name: str, asked: DeleteRecordsPartition) -> int:
@@ -200,7 +206,7 @@ class Offsets:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         live = self.topics.by_name(envelope.org_id, name)
         partition = live.partition(asked.partition_index)
-        if not live.config.delete:
+        if live.config.compact and not live.config.delete:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         if partition.log.failed is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -225,7 +231,9 @@ class Offsets:
                 except KafkaError as refused:
                     partitions.append(
                         PartitionProducers(
-                            partition_index=index, error_code=refused.code, error_message=refused.message
+                            partition_index=index,
+                            error_code=refused.code,
+                            error_message=refused.code.meaning,
                         )
                     )
                 else:
@@ -250,16 +258,13 @@ def _active(partition: Partition) -> list[ActiveProducer]:
     ]
 
 
-def _merged(op: ListOffsets) -> dict[str, list[ListOffsetsPartition]]:
-    """The partitions of each topic, each once, whichever way they were named twice."""
-    topics: dict[str, list[ListOffsetsPartition]] = {}
-    for topic in op.topics:
-        known = topics.get(topic.name)
-        topics[topic.name] = topic.partitions if known is None else known + topic.partitions
-    for name, partitions in topics.items():
-        if len(partitions) > 1:
-            topics[name] = list({p.partition_index: p for p in partitions}.values())
-    return topics
+def _merged(asked: Iterable[tuple[str, list[P]]]) -> dict[str, list[P]]:
+    """The partitions of each topic, each once and as it was named last. Topics without any are left out."""
+    topics: dict[str, dict[int, P]] = {}
+    for name, partitions in asked:
+        if partitions:
+            topics.setdefault(name, {}).update((p.partition_index, p) for p in partitions)
+    return {name: list(partitions.values()) for name, partitions in topics.items()}
 
 
 def _named_twice(op: ListOffsets) -> set[tuple[str, int]]:

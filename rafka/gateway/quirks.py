@@ -41,6 +41,7 @@ def settle_produce(op: Produce, reply: ProduceReply, version: int) -> ProduceRep
 
 def prepare_fetch(op: Fetch, version: int) -> None:
     op.by_id = version >= 13  # type: ignore[misc]
+    op.leader_told = version >= 16  # type: ignore[misc]
     if op.replica_state is not None:
         op.replica_id = op.replica_state.replica_id  # type: ignore[misc]
 

@@ -23,7 +23,11 @@ from ..types import NO_TOPIC_ID, OrgId, TopicId
 CLOSE: Final = -1  # the epoch that ends a session
 FIRST: Final = 0  # the epoch that begins one
 LAST_EPOCH: Final = 2**31 - 1  # after it comes 1
-HIGHEST_ID: Final = 2147483639  # from the next one on, the original's cache fails
+# Beyond these the original's cache fails.
+HIGHEST_ID: Final = 2147483639
+LOWEST_ID: Final = -268435454
+# What was read is told first, then ids that nobody knows, then names.
+_TOLD_LAST: Final = {ErrorCode.UNKNOWN_TOPIC_ID: 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 2}
 IDLE_S: Final = 120.0  # a session may be pushed out once it has been idle so long
 
 Key: TypeAlias = tuple[str, TopicId, int]
@@ -38,6 +42,7 @@ class Wanted:
     asked: FetchPartition
     told_high_watermark: int = -1
     told_log_start: int = -1
+    known: bool = False  # it has been there when it was read before
 
 
 @attrs.define
@@ -58,14 +63,21 @@ class Asked:
     wanted: list[Wanted]
     session: Session | None = None
     incremental: bool = False
+    next_epoch: int = 1  # of the session, once it has taken up this request
 
-    def reply(self, results: Iterable[PartitionFetchReply]) -> FetchReply:
+    def reply(self, results: Iterable[PartitionFetchReply], *, unknown_last: bool = False) -> FetchReply:
         """Put together what was read, leaving out what a session need not be told again."""
         session = self.session
+        answers: Iterable[tuple[Wanted, PartitionFetchReply]] = zip(self.wanted, results, strict=True)
+        if unknown_last:
+            answers = sorted(answers, key=lambda answer: _TOLD_LAST.get(answer[1].error_code, 0))
         if session is None:
-            return FetchReply(responses=_by_topic(zip(self.wanted, results, strict=True)))
+            return FetchReply(responses=_by_topic(answers))
+        if self.incremental and session.next_epoch != self.next_epoch:
+            code = ErrorCode.INVALID_FETCH_SESSION_EPOCH  # it went on while this request waited
+            return FetchReply(error_code=code, session_id=session.session_id, responses=[])
         told = []
-        for wanted, result in zip(self.wanted, results, strict=True):
+        for wanted, result in answers:
             news = _news(wanted, result)
             if news or not self.incremental:
                 told.append((wanted, result))
@@ -89,6 +101,8 @@ class FetchSessions:
 
     def open(self, op: Fetch, org_id: OrgId, now: float) -> Asked:
         """What the request asks for. Raises KafkaError with the code for the whole request."""
+        if not LOWEST_ID <= op.session_id <= HIGHEST_ID:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no session has such an id")
         if op.session_epoch in (FIRST, CLOSE):
             if op.session_id:
                 self._close(op.session_id, org_id)
@@ -99,8 +113,6 @@ class FetchSessions:
         return self._continue(op, org_id, now)
 
     def _continue(self, op: Fetch, org_id: OrgId, now: float) -> Asked:
-        if op.session_id > HIGHEST_ID:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no session id is that large")
         session = self._sessions.get(op.session_id)
         if session is None or session.org_id != org_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -115,10 +127,10 @@ class FetchSessions:
         if not wanted:
             del self._sessions[session.session_id]
             return Asked(wanted)
-        return Asked(wanted, session, incremental=True)
+        return Asked(wanted, session, incremental=True, next_epoch=session.next_epoch)
 
     def _make(self, op: Fetch, wanted: list[Wanted], org_id: OrgId, now: float) -> Session | None:
-        if not wanted or not self._has_room(len(wanted), now):
+        if not self._has_room(len(wanted), now):
             return None
         session_id = self.new_id() % HIGHEST_ID + 1
         while session_id in self._sessions:

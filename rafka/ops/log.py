@@ -188,8 +188,11 @@ class Fetch(Op[FetchReply]):
     topics: list[FetchTopic]
     forgotten_topics_data: Sequence[ForgottenTopic] = ()
     by_id: bool = False
+    leader_told: bool = True  # where another broker leads; clients of old versions cannot be told
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> FetchReply:
+        if self.by_id:  # since then the error of the whole request is enough
+            return FetchReply(error_code=code, session_id=self.session_id, responses=[])
         responses = [
             TopicFetchReply(
                 topic=topic.topic,

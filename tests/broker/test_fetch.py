@@ -66,7 +66,7 @@ async def test_a_topic_may_be_named_by_its_id(world: World) -> None:
     assert values(found(reply)[0].records) == [b"a"]
 
 
-@pytest.mark.parametrize(("replica_id", "code"), [(-1, 0), (-2, 0), (0, 6), (9999, 6)])
+@pytest.mark.parametrize(("replica_id", "code"), [(-1, 0), (-2, 0), (-3, 0), (0, 6), (9999, 6)])
 async def test_replicas_are_turned_away(world: World, replica_id: int, code: int) -> None:
     """F5, LF-084."""
     await world.write(b"a")
@@ -312,3 +312,39 @@ async def test_negative_limits_are_a_mistake_of_the_clients(
 
     assert [p.error_code for p in found(reply)] == codes
     assert sizes(reply, unit) == batches
+
+
+# --- what was there when the reader first asked -----------------------------------------------
+
+
+async def test_a_session_by_id_misses_a_deleted_topic_by_its_name(world: World) -> None:
+    topic_id = await world.create("u")
+    nobody = await world.ask(fetch(("", 0, 0), topic_ids=[NOBODYS], session_epoch=0))
+    known = await world.ask(fetch(("", 0, 0), topic_ids=[topic_id], session_epoch=0))
+    await world.delete("u")
+
+    def again(reply: log.FetchReply) -> log.Fetch:
+        return log.Fetch(
+            max_wait_ms=0, min_bytes=0, topics=[], by_id=True, session_id=reply.session_id, session_epoch=1
+        )
+
+    assert (await one(world, again(nobody))).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert (await one(world, again(known))).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_what_was_read_is_told_before_what_nobody_knows(world: World) -> None:
+    """Kafka's order: then ids, then names."""
+    topic_id = await world.create("u")
+
+    reply = await world.ask(
+        fetch(("", 9, 0), ("", 0, 0), ("", 0, 0), topic_ids=[topic_id, NOBODYS, topic_id])
+    )
+
+    assert [p.error_code for p in found(reply)] == [0, 100, 3]
+
+
+async def test_a_whole_request_that_is_refused_names_topics_only_where_they_have_names(world: World) -> None:
+    by_name, by_id = fetch(("t", 0, 0)), fetch(("", 0, 0), topic_ids=[NOBODYS])
+
+    assert len(by_name.refusal(ErrorCode.UNKNOWN_SERVER_ERROR).responses) == 1
+    assert by_id.refusal(ErrorCode.UNKNOWN_SERVER_ERROR).responses == []

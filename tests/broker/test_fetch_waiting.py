@@ -251,3 +251,25 @@ async def test_a_reply_that_was_never_waited_for_leaves_nobody_behind(world: Wor
     world.answer(fetch(("t", 0, 0), max_wait_ms=1000))
 
     assert world.no_watcher_left()
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_a_topic_that_goes_while_it_is_waited_for_is_missed_by_its_name(
+    world: World, autojump_clock: MockClock, by_id: bool
+) -> None:
+    """An error found while reading: no list of aborted transactions, and code 3 for an id as well."""
+    ids = [await world.create("u")] if by_id else []
+    got = []
+
+    async def read() -> None:
+        got.append(
+            await one(world, fetch(("t" if not by_id else "u", 0, 0), topic_ids=ids, max_wait_ms=9000))
+        )
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await wait_all_tasks_blocked()
+        await world.delete("u" if by_id else "t")
+
+    assert_error(got[0], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert got[0].aborted_transactions is None

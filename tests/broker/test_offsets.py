@@ -93,6 +93,30 @@ async def test_the_greatest_time_is_that_of_the_first_record_that_has_it(world: 
     assert await listed(world, MAX_TIMESTAMP) == (0, 300, 1, 0)
 
 
+async def test_where_no_record_has_a_time_the_first_has_the_greatest(world: World) -> None:
+    await timed(world, -1, -1)
+    await timed(world, -1)
+
+    assert await listed(world, MAX_TIMESTAMP) == (0, -1, 0, 0)
+    assert await listed(world, 0) == (0, -1, -1, -1)
+
+
+async def test_topics_without_partitions_are_left_out(world: World) -> None:
+    op = list_offsets(("t", 0, LATEST))
+    op.topics.append(log.ListOffsetsTopic(name="t", partitions=[]))
+    bare = log.ListOffsets(topics=[log.ListOffsetsTopic(name="t", partitions=[])])
+
+    assert len((await world.ask(op)).topics) == 1
+    assert (await world.ask(bare)).topics == []
+
+
+async def test_an_unknown_isolation_level_fails_the_whole_request(world: World) -> None:
+    """L7: whatever else is wrong with a partition."""
+    reply = await world.ask(list_offsets(("t", 0, LATEST), ("t", 9, -100), isolation_level=2))
+
+    assert [t.partitions[0].error_code for t in reply.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
 async def test_what_is_below_the_start_is_not_found_by_time(world: World) -> None:
     await timed(world, 100)
     await timed(world, 200)
@@ -276,6 +300,35 @@ async def test_some_topics_have_records_that_are_not_to_be_deleted(world: World)
     assert await deleted(world, 0, topic="__consumer_offsets") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
     assert await deleted(world, 0, topic="nobody") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert await deleted(world, 0, index=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+async def test_a_topic_that_never_loses_records_by_itself_may_be_told_to(world: World) -> None:
+    """Only compaction forbids it: not a cleanup.policy of nothing."""
+    await world.create("kept", cleanup_policy="")
+    await world.write(b"a", topic="kept")
+
+    assert await deleted(world, 1, topic="kept") == (0, 1)
+
+
+async def test_a_partition_whose_records_are_deleted_twice_is_answered_once(world: World) -> None:
+    """What was asked last counts; a topic without partitions is left out."""
+    await world.create("u", partitions=2)
+    await world.write(b"a", topic="u")
+
+    def part(index: int, offset: int) -> log.DeleteRecordsPartition:
+        return log.DeleteRecordsPartition(partition_index=index, offset=offset)
+
+    asked = [("u", [part(0, 99), part(0, 1)]), ("t", []), ("u", [part(1, 0)])]
+    op = log.DeleteRecords(
+        topics=[log.DeleteRecordsTopic(name=name, partitions=parts) for name, parts in asked], timeout_ms=1000
+    )
+    [topic] = (await world.ask(op)).topics
+
+    assert topic.name == "u"
+    assert [(p.partition_index, p.error_code, p.low_watermark) for p in topic.partitions] == [
+        (0, 0, 1),
+        (1, 0, 0),
+    ]
 
 
 async def test_what_is_not_durable_yet_is_deleted_once_it_is(slow: World) -> None:
