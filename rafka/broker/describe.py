@@ -222,7 +222,7 @@ class Describer:
             LogDirTopicReply(
                 name=live.name,
                 partitions=[
-                    LogDirPartition(partition_index=index, partition_size=live.partition(index).log.size)
+                    LogDirPartition(partition_index=index, partition_size=live.size(index))
                     for index in indexes
                 ],
             )

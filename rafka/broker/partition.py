@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgpack
+import trio
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.producers import Producers
@@ -28,6 +29,8 @@ from ..records.batch import BatchHeader, placed
 from ..records.check import Accepted
 from ..storage.backend import Log
 from ..types import message
+
+SETTLE_MAX_S: Final = 5.0  # a sync that takes longer than this is not waited for by readers
 
 
 class Watcher(Protocol):
@@ -150,9 +153,9 @@ class Partition:
         """Return once all that is written by now may be read.
 
         A client whose write was answered from the page cache finds it when it then reads,
-        as it would in Kafka: the reader waits for the sync that is under way.
+        as it would in Kafka: the reader waits for the sync that is under way, but not for ever.
         """
-        with suppress(KafkaError):  # then there is nothing to wait for
+        with suppress(KafkaError), trio.move_on_after(SETTLE_MAX_S):
             await self.wait_durable(self.log.end_offset)
 
     def wake(self) -> None:

@@ -81,6 +81,11 @@ class LiveTopic:
         partition = self._partitions[index]
         return partition.leader_epoch if partition is not None else 0
 
+    def size(self, index: int) -> int:
+        """Bytes of a partition; one that nobody has used yet has none."""
+        partition = self._partitions[index]
+        return partition.log.size if partition is not None else 0
+
     def settled(self, index: int) -> bool:
         """Whether all that was written to a partition may be read; so it is of one that is not there."""
         if not 0 <= index < len(self._partitions):
