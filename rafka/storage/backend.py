@@ -100,7 +100,10 @@ class Replacement(Protocol):
     size: int
 
     def write(self, batch: Buffer) -> None:
-        """Add one whole batch; offsets ascend and keep within those replaced. *Any thread*; may block."""
+        """Add one whole batch; offsets ascend and keep within those replaced. *Any thread*; may block.
+
+        OSError where the disk does not take it, or the log has been deleted meanwhile.
+        """
 
 
 class Segmented(Protocol):
@@ -219,7 +222,10 @@ class LogBackend(Protocol):
         """Recover what is there, and tell which logs that is."""
 
     def open(self, name: LogName, settings: LogSettings) -> Log:
-        """The log of that name. A new one leaves no trace before its first append."""
+        """The log of that name. A new one leaves no trace before its first append.
+
+        KafkaError(KAFKA_STORAGE_ERROR) while one of that name is being deleted.
+        """
 
     async def delete(self, name: LogName) -> None:
         """Remove the log and its files. Whoever still holds it reads and appends no more."""

@@ -8,7 +8,6 @@ lost, nothing is there twice or out of order, nothing is there that was never wr
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import count
 from random import Random
 
@@ -57,6 +56,7 @@ class History:
         self.rng = Random(seed)
         self.numbers = count()
         self.stories: dict[LogName, Story] = {}
+        self.compacting: set[LogName] = set()  # one at a time per log, as compaction promises
 
     async def live(self, steps: int) -> None:
         """One life, up to so many steps or the end of all power."""
@@ -65,14 +65,23 @@ class History:
             await backend.start()
             async with trio.open_nursery() as nursery:
                 await nursery.start(backend.run)
-                for _ in range(steps):
-                    await self._step(backend)
+                async with trio.open_nursery() as both:
+                    both.start_soon(self._walk, backend, steps)
+                    both.start_soon(self._walk, backend, steps // 2)
                 nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             if group.split(PowerCut)[1] is not None:
                 raise
         except PowerCut:
             pass
+
+    async def _walk(self, backend: EmbeddedBackend, steps: int) -> None:
+        for _ in range(steps):
+            try:
+                await self._step(backend)
+            except KafkaError as refusal:
+                if "deleted" not in str(refusal):  # by the other one, meanwhile
+                    raise
 
     async def _step(self, backend: EmbeddedBackend) -> None:
         rng = self.rng
@@ -102,14 +111,14 @@ class History:
             log.expire(0, -1, rng.choice([0, 500, 2000]), upto)
             story.start = max(story.start, log.start_offset)
         elif what < 0.94:
-            await self._compact(log, story)
+            await self._compact(log, story, rng.randint(1, 3))
         elif what < 0.97:
             await backend.remove_deleted(int(backend._shared.now_ms()) + rng.choice([0, 1000]))
         elif what < 0.98:
             story.unsure = True
+            log.on_flushed = None
             await backend.delete(name)
             self.stories[name] = Story()
-            log.on_flushed = None
 
     def _append(self, log: EmbeddedLog, story: Story) -> None:
         number = next(self.numbers)
@@ -122,21 +131,29 @@ class History:
     def _flushed(self, log: EmbeddedLog, story: Story) -> None:
         story.flushed = max(story.flushed, log.flushed_offset)
 
-    async def _compact(self, log: EmbeddedLog, story: Story) -> None:
-        old = log.closed_segments()[: self.rng.randint(1, 3)]
-        if not old or old[-1].next_offset > log.flushed_offset:
+    async def _compact(self, log: EmbeddedLog, story: Story, segments: int) -> None:
+        old = log.closed_segments()[:segments]
+        if not old or old[-1].next_offset > log.flushed_offset or log.name in self.compacting:
             return
+        self.compacting.add(log.name)
         new = log.replacement(old)
         for segment in old:
             data = segment.read(0, segment.size)
             at = 0
             for header in headers_in(data):
-                if self.rng.random() < 0.5:
+                if self._keeps(header.base_offset):
                     new.write(data[at : at + header.size])
                 else:
                     story.removable.add(header.base_offset)
                 at += header.size
-        await log.replace_segments(old, new)
+        try:
+            await log.replace_segments(old, new)
+        finally:
+            self.compacting.remove(log.name)
+
+    def _keeps(self, base_offset: int) -> bool:
+        """Whether a batch outlives compaction."""
+        return self.rng.random() < 0.5
 
     # Afterwards
 
@@ -232,8 +249,7 @@ async def survive(disk: SimDisk, seed: int, *, lives: int, steps: int, config: E
     for _ in range(lives):
         if rng.random() < 0.5:
             disk.cut_power_after(rng.randrange(1, 150))
-        with suppress(KafkaError):
-            await history.live(rng.randint(1, steps))
+        await history.live(rng.randint(1, steps))
         if lossless := rng.random() < 0.3:
             disk.kill()
         else:

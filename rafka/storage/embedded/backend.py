@@ -18,6 +18,7 @@ import trio
 
 from ...env import Disk, Env
 from ...env.disk import Lock
+from ...errors import ErrorCode, KafkaError
 from ..backend import Blobs, DirRoom, LogName, LogSettings, StorageFailed
 from . import datadir, marks, names, snapshots
 from .blobs import EmbeddedBlobs
@@ -41,14 +42,15 @@ class EmbeddedBackend:
         self.config = config or EmbeddedConfig()
         self.durable = self.config.durable
         files = OpenFiles(env.disk, self.config.max_open_files)
+        indexes = LoadedIndexes(self.config.max_loaded_indexes)
         self._shared = Shared(
             root=root,
             env=env,
             config=self.config,
             files=files,
-            indexes=LoadedIndexes(self.config.max_loaded_indexes),
+            indexes=indexes,
             hot=Hot(files),
-            blocking=Blocking(files),
+            blocking=Blocking(files, indexes),
             flusher=Flusher(env, durable=self.config.durable, in_use=self._in_use, on_failure=self._fail_all),
             reserve=Reserve(env.disk, root, self.config),
             checkpoint=self.checkpoint,
@@ -63,6 +65,7 @@ class EmbeddedBackend:
         self._asked = self._taken = (
             0  # checkpoints; one that was taken after several were asked for serves all
         )
+        self._deleting: set[LogName] = set()
         self._saved: set[LogName] = set()  # logs that the checkpoint on disk knows
 
     # From start to close
@@ -80,7 +83,8 @@ class EmbeddedBackend:
             )
         known = saved.logs if saved else {}
         clean = saved is not None and saved.clean
-        todo = sorted({*found, *(name for name in known if disk.list(f"{root}/{name}"))})
+        lost = [name for name in set(known).difference(found) if disk.list(f"{root}/{name}")]
+        todo = sorted([*found, *lost])
         walked = cut = 0
         for at in range(0, len(todo), _AT_ONCE):
             work = [
@@ -135,9 +139,10 @@ class EmbeddedBackend:
         """Also after a failure, and then without touching the files any more."""
         try:
             if self._shared.flusher.failure is None and self._lock is not None:
-                for log in self._logs.values():
-                    log.trim()
-                await self._checkpoint(clean=True)
+                with trio.CancelScope(shield=True):
+                    for log in self._logs.values():
+                        log.trim()
+                    await self._checkpoint(clean=True)
         finally:
             self._shared.files.close_all()
             if self._lock is not None:
@@ -148,6 +153,8 @@ class EmbeddedBackend:
 
     def open(self, name: LogName, settings: LogSettings) -> EmbeddedLog:
         if (log := self._logs.get(name)) is None:
+            if name in self._deleting:  # the checkpoint would have the new one judged by the old one
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is being deleted")
             log = self._logs[name] = EmbeddedLog(name, settings, self._shared)
         log.settings = settings
         return log
@@ -158,18 +165,24 @@ class EmbeddedBackend:
         if log is None:
             return
         log.gone()
+        self._deleting.add(name)
+        try:
+            with trio.CancelScope(
+                shield=True
+            ):  # half deleted, the folder would be in the way of the next one
+                await self._delete(name, log.folder)
+        finally:
+            self._deleting.remove(name)
+
+    async def _delete(self, name: LogName, folder: str) -> None:
         shared = self._shared
         disk = shared.env.disk
-        if disk.exists(log.folder):
-            aside = log.folder + names.DELETED
-            while disk.exists(aside):
-                aside = f"{aside}{names.DELETED}"  # one of that name was deleted a moment ago
-            disk.rename(log.folder, aside)
-            await shared.flusher.sync_now([], [log.folder.rpartition("/")[0]])
+        if disk.exists(folder):
+            aside = folder + names.DELETED
+            disk.rename(folder, aside)
+            await shared.flusher.sync_now([], [folder.rpartition("/")[0]])
             if name in self._saved:
-                await (
-                    self.checkpoint()
-                )  # a new log of that name must not be judged by what is said of this one
+                await self.checkpoint()
             await shared.in_thread(_remove, disk, shared.root, aside)
 
     async def remove_deleted(self, now_ms: int) -> int:
@@ -237,9 +250,9 @@ class EmbeddedBackend:
         for part in parts:
             with _unless_deleted(part.log):
                 for path, at, data in part.indexes:
-                    _write_index(disk, path, at, data)
+                    _write_over(disk, path, at, data)
                 if part.epochs is not None:
-                    _write_epochs(disk, part.log.folder, part.epochs)
+                    _write_over(disk, f"{part.log.folder}/{names.EPOCHS}", 0, part.epochs)
         entries = [part.entry for part in parts if part.entry is not None]
         marks.save(disk, self._shared.root, entries, clean=clean, durable=self.durable)
 
@@ -265,7 +278,8 @@ def _unless_deleted(log: EmbeddedLog) -> Iterator[None]:
             raise
 
 
-def _write_index(disk: Disk, path: str, at: int, data: bytes) -> None:
+def _write_over(disk: Disk, path: str, at: int, data: bytes) -> None:
+    """Let the file end with `data` at `at`. In place: ext4 flushes what is renamed over another file."""
     file = disk.open(path, create=True)
     try:
         file.write([data], at)
@@ -273,17 +287,6 @@ def _write_index(disk: Disk, path: str, at: int, data: bytes) -> None:
             file.truncate(at + len(data))
     finally:
         file.close()
-
-
-def _write_epochs(disk: Disk, folder: str, text: bytes) -> None:
-    path = f"{folder}/{names.EPOCHS}"
-    file = disk.open(path + names.TEMPORARY, create=True)
-    try:
-        file.truncate(0)
-        file.write([text], 0)
-    finally:
-        file.close()
-    disk.rename(path + names.TEMPORARY, path)
 
 
 def _remove_files(disk: Disk, paths: Sequence[str]) -> None:

@@ -112,6 +112,8 @@ class EmbeddedLog:
         self.epochs = found.epochs
         self._epoch = self.epochs[-1][0] if self.epochs else -1
         leader_epochs.cut_head(self.epochs, self.start_offset)
+        if not found.walked and not found.cut:
+            self._epochs_written = list(self.epochs)
         self._point = mark_of(segments[-1])
         for segment in segments[:-1]:
             if segment.index is not None:
@@ -595,6 +597,8 @@ class EmbeddedLog:
 
     def _trouble(self, error: Exception) -> KafkaError:
         """The disk or what is on it is not well. Told once; the log goes on as well as it can."""
+        if self.failed is not None:
+            return self._refused(self.failed)
         if not self._told_trouble:
             self._told_trouble = True
             _log.error("%s: %s", self.name, error)

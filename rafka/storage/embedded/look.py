@@ -153,15 +153,21 @@ class Warmed:
 
 
 class Blocking:
-    """Waits for the disk wherever it has to: for the start, and for threads that own what they read."""
+    """Waits for the disk wherever it has to: for the start, where nobody waits for the event loop."""
 
-    def __init__(self, files: OpenFiles) -> None:
+    def __init__(self, files: OpenFiles, indexes: LoadedIndexes) -> None:
         self._files = files
+        self._indexes = indexes
 
     def bytes(self, segment: SegmentFile, size: int, at: int) -> bytes:
         return self._files.get(segment).read(size, at)
 
     def index(self, segment: SegmentFile, *, rebuild: bool = False) -> Index:
-        if rebuild or segment.index is None:
-            segment.index = segment.rebuild_index() if rebuild else segment.load_index()
-        return segment.index
+        if segment.index is not None and not rebuild:
+            return segment.index
+        index = segment.rebuild_index() if rebuild else segment.load_index()
+        if segment.closed:
+            self._indexes.keep(segment, index)
+        else:
+            segment.index = index
+        return index

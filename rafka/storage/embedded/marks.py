@@ -109,7 +109,7 @@ def load(disk: Disk, root: str) -> Checkpoint | None:
             start_offset=start,
             compacted_to=compacted,
             epochs=list(epochs),
-            segments=[SegmentMark(*segment)._replace(proof=Proof(*segment[-1])) for segment in segments],
+            segments=[SegmentMark._make((*segment[:-1], Proof._make(segment[-1]))) for segment in segments],
         )
         for name, start, compacted, epochs, segments in rows
     }

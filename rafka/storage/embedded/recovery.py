@@ -304,7 +304,9 @@ class _Recovery:
         if batch.position == 0:
             segment.first_timestamp = batch.max_timestamp
         segment.progress.note(segment.index, batch)
-        leader_epochs.grow(self.found.epochs, batch.epoch, batch.base_offset)
+        epochs = self.found.epochs
+        if not epochs or batch.epoch != epochs[-1][0]:
+            leader_epochs.grow(epochs, batch.epoch, batch.base_offset)
         segment.size = batch.position + batch.size
         segment.next_offset = batch.next_offset
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ...records.batch import CHECKED_FROM, LOG_OVERHEAD, OVERHEAD, checksum
 from ...types import Buffer
 
-_FRONT: Final = struct.Struct(">qiibIhiqq")
+_FRONT: Final = struct.Struct(">qiibIhiqq")  # base offset to greatest timestamp
 _MAGIC: Final = 2
 _CHUNK: Final = 4 << 20
 
@@ -74,31 +74,29 @@ def check(read: Read, at: int, end: int, next_offset: int, epoch: int, *, gaps: 
     That is the place in the log: offsets go on from `next_offset`, without gaps unless
     compaction may have made some, and epochs do not fall below `epoch`.
     """
+    data, begin, there = memoryview(b""), at, 0
     while at < end:
-        data = memoryview(read(min(_CHUNK, end - at), at))
-        begin = at
-        while at < end:
-            if at + OVERHEAD > begin + len(data) and begin + len(data) < end:
-                break
-            batch = batch_at(data, at - begin, at)
-            stop = at - begin + batch.size
-            if at + batch.size > end:
-                raise Damaged(at, f"of its {batch.size} bytes {end - at} are there")
-            if stop > len(data):
-                if at > begin:
-                    break
-                data = memoryview(read(batch.size, at))  # a batch larger than a chunk
-            if batch.base_offset != next_offset and (batch.base_offset < next_offset or not gaps):
-                raise Damaged(at, f"its offset is {batch.base_offset}, where {next_offset} has been reached")
-            if batch.epoch < epoch:
-                raise Damaged(at, f"its epoch is {batch.epoch}, where {epoch} has been reached")
-            (crc,) = _CRC.unpack_from(data, at - begin + _CRC_AT)
-            if checksum(data[at - begin + CHECKED_FROM : stop]) != crc:
-                raise Damaged(at, "its checksum is wrong")
-            yield batch
-            at += batch.size
-            next_offset, epoch = batch.next_offset, batch.epoch
-
-
-_CRC_AT: Final = 17
-_CRC: Final = struct.Struct(">I")
+        here = at - begin
+        if here + OVERHEAD > there:
+            data, begin, here = memoryview(read(min(_CHUNK, end - at), at)), at, 0
+            there = len(data)
+            if there < OVERHEAD:
+                raise Damaged(at, f"{there} bytes are less than a header")
+        base, length, batch_epoch, magic, crc, _, delta, _, greatest = _FRONT.unpack_from(data, here)
+        size = length + LOG_OVERHEAD
+        if magic != _MAGIC or size < OVERHEAD or delta < 0:
+            raise Damaged(at, "this is not the header of a batch")
+        if at + size > end:
+            raise Damaged(at, f"of its {size} bytes {end - at} are there")
+        if here + size > there:
+            data, begin, here = memoryview(read(max(size, min(_CHUNK, end - at)), at)), at, 0
+            there = len(data)
+        if base != next_offset and (base < next_offset or not gaps):
+            raise Damaged(at, f"its offset is {base}, where {next_offset} has been reached")
+        if batch_epoch < epoch:
+            raise Damaged(at, f"its epoch is {batch_epoch}, where {epoch} has been reached")
+        if checksum(data[here + CHECKED_FROM : here + size]) != crc:
+            raise Damaged(at, "its checksum is wrong")
+        next_offset, epoch = base + delta + 1, batch_epoch
+        yield Batch(at, size, base, next_offset, epoch, greatest)
+        at += size
