@@ -46,6 +46,7 @@ class ConfigKeeper:
         self._deciding = catalog
         self._settings = {shown.name: shown for shown in config.shown()}
         self._resolved: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
+        self._created: dict[tuple[tuple[str, str], ...], Sequence[CreatedConfig]] = {}
         self._layers: Layers | None = None
 
     # --- topics ------------------------------------------------------------------------
@@ -65,7 +66,14 @@ class ConfigKeeper:
         check_overrides(overrides, self.layers())
 
     def describe_created(self, overrides: Mapping[str, str]) -> Sequence[CreatedConfig]:
-        return config_rules.created_configs(overrides, self.layers())
+        """All configs of a new topic. Topics with the same overrides share the answer."""
+        key = tuple(sorted(overrides.items()))
+        known = self._created.get(key)
+        if known is None:
+            if len(self._created) >= RESOLVED_MAX:
+                self._created.clear()
+            known = self._created[key] = config_rules.created_configs(overrides, self.layers())
+        return known
 
     def layers(self) -> Layers:
         """What topics fall back on, as it is published."""
@@ -77,6 +85,7 @@ class ConfigKeeper:
         """Something was set on the broker: let everybody go by it from now on."""
         self._layers = None
         self._resolved.clear()
+        self._created.clear()
         state = self._state(self.published, DEFAULT_ORG)
         everywhere = state.set_on(ResourceType.BROKER, "")
         here = state.set_on(ResourceType.BROKER, str(state.node_id))

@@ -41,6 +41,7 @@ class LiveTopic:
         self._backend = backend
         self._partitions: list[Partition | None] = [None] * topic.partitions
         self._full = full
+        self._rules: dict[tuple[bool, bool], Rules] = {}  # made when they are first asked for
         self.configure(topic, config)
 
     @property
@@ -51,19 +52,20 @@ class LiveTopic:
         """Take up another number of partitions or another configuration, effective at once."""
         self.topic = topic
         self.config = config
-        limit = None if self._full else LOOKED_AT
-        self._rules = {
-            (zstd, deep): rules(config, zstd_allowed=zstd, deep=deep, deep_limit=limit)
-            for zstd in (True, False)
-            for deep in (True, False)
-        }
+        self._rules = {}
         self._partitions += [None] * (topic.partitions - len(self._partitions))
         settings = log_settings(config)
         for partition in self.opened():
             partition.log.settings = settings
 
     def rules(self, zstd_allowed: bool, deep: bool) -> Rules:
-        return self._rules[zstd_allowed, deep or self._full]
+        key = zstd_allowed, deep or self._full
+        found = self._rules.get(key)
+        if found is None:
+            limit = None if self._full else LOOKED_AT
+            found = rules(self.config, zstd_allowed=zstd_allowed, deep=key[1], deep_limit=limit)
+            self._rules[key] = found
+        return found
 
     def partition(self, index: int) -> Partition:
         """KafkaError where there is none of that number."""
