@@ -55,7 +55,7 @@ from .topics import LiveTopic, Topics
 ALL_TOPIC_OPERATIONS: Final = 3576
 ALL_CLUSTER_OPERATIONS: Final = 8096
 BROKERS, CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
-UNCLEAN: Final = 1
+PREFERRED, UNCLEAN = 0, 1  # elections
 
 
 class Describer:
@@ -98,7 +98,10 @@ class Describer:
     ) -> list[TopicMetadata]:
         found = []
         to_make = []
-        for name, topic_id in dict.fromkeys((topic.name, topic.topic_id) for topic in asked):
+        wanted = dict.fromkeys((topic.name, topic.topic_id) for topic in asked)
+        if any(topic_id != NO_TOPIC_ID for _, topic_id in wanted):  # then names do not count
+            wanted = dict.fromkeys((None, topic_id) for _, topic_id in wanted if topic_id != NO_TOPIC_ID)
+        for name, topic_id in wanted:
             if topic_id != NO_TOPIC_ID:
                 try:
                     live = self.topics.by_id(envelope.org_id, topic_id)
@@ -167,7 +170,13 @@ class Describer:
                 )
             live = self.topics.find(envelope.org_id, name)
             if live is None:
-                topics.append(TopicMetadata(error_code=_unknown(name), name=name))
+                topics.append(
+                    TopicMetadata(
+                        error_code=_unknown(name),
+                        name=name,
+                        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+                    )
+                )
                 continue
             first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
             count = live.topic.partitions
@@ -211,11 +220,14 @@ class Describer:
         if op.topics is None:
             wanted = [(live, range(live.topic.partitions)) for live in self.topics.of(envelope.org_id)]
         else:
-            wanted = []
+            asked: dict[str, dict[int, None]] = {}  # in order, each once
             for topic in op.topics:
-                live = self.topics.find(envelope.org_id, topic.topic)
+                asked.setdefault(topic.topic, {}).update(dict.fromkeys(topic.partitions))
+            wanted = []
+            for name, numbers in asked.items():
+                live = self.topics.find(envelope.org_id, name)
                 if live is not None:
-                    known = [i for i in dict.fromkeys(topic.partitions) if 0 <= i < live.topic.partitions]
+                    known = [i for i in numbers if 0 <= i < live.topic.partitions]
                     wanted.append((live, known))  # type: ignore[arg-type]
         room = self._backend.room()
         topics = [
@@ -239,6 +251,12 @@ class Describer:
 
     def elect(self, envelope: Envelope, op: ElectLeaders) -> ElectLeadersReply:
         """Every partition has the only leader that it can have."""
+        if op.topic_partitions == []:
+            return ElectLeadersReply(replica_election_results=[])
+        if op.timeout_ms <= 0:
+            return op.refusal(ErrorCode.REQUEST_TIMED_OUT)
+        if op.election_type not in (PREFERRED, UNCLEAN):
+            return op.refusal(ErrorCode.INVALID_REQUEST, f"no such election: {op.election_type}")
         if op.topic_partitions is None:
             return ElectLeadersReply(replica_election_results=[])
         results = [
@@ -267,6 +285,8 @@ class Describer:
         self, envelope: Envelope, op: AlterPartitionReassignments
     ) -> AlterPartitionReassignmentsReply:
         """A partition may stay where it is; there is nowhere else for it to go."""
+        if op.topics and op.timeout_ms <= 0:
+            return op.refusal(ErrorCode.REQUEST_TIMED_OUT)
         return AlterPartitionReassignmentsReply(
             allow_replication_factor_change=op.allow_replication_factor_change,
             responses=[

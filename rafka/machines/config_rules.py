@@ -64,11 +64,11 @@ def describe(op: DescribeConfigs, state: ConfigState) -> DescribeConfigsReply:
 
 
 def created_configs(overrides: Overrides, layers: Layers) -> list[CreatedConfig]:
-    """All configs of a new topic, as the answer to CreateTopics tells them."""
+    """All configs of a new topic, as CreateTopics answers: what was given, letter for letter."""
     return [
         CreatedConfig(
             name=name,
-            value=effective_text(name, overrides, layers),
+            value=overrides[name] if name in overrides else effective_text(name, overrides, layers),
             config_source=Source.TOPIC if name in overrides else layers.strongest(row.broker),
         )
         for name, row in TABLE.items()

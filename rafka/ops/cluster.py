@@ -39,9 +39,7 @@ class DescribeCluster(Op[DescribeClusterReply]):
     endpoint_type: int = 1
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> DescribeClusterReply:
-        return DescribeClusterReply(
-            error_code=code, error_message=message or code.meaning, endpoint_type=self.endpoint_type
-        )
+        return DescribeClusterReply(error_code=code, error_message=message or code.meaning)
 
 
 # --- log directories -----------------------------------------------------------------

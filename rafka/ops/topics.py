@@ -73,7 +73,10 @@ class Metadata(Op[MetadataReply]):
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> MetadataReply:
         return MetadataReply(
-            topics=[TopicMetadata(error_code=code, name=topic.name or "") for topic in self.topics or ()],
+            topics=[
+                TopicMetadata(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+                for topic in self.topics or ()
+            ],
             error_code=code,
         )
 
@@ -346,7 +349,22 @@ class AlterPartitionReassignments(Op[AlterPartitionReassignmentsReply]):
     topics: list[ReassignableTopic]
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> AlterPartitionReassignmentsReply:
-        return AlterPartitionReassignmentsReply(error_code=code, error_message=message, responses=[])
+        return AlterPartitionReassignmentsReply(
+            error_code=code,
+            error_message=message,
+            responses=[
+                ReassignedTopic(
+                    name=topic.name,
+                    partitions=[
+                        ReassignedPartition(
+                            partition_index=p.partition_index, error_code=code, error_message=message
+                        )
+                        for p in topic.partitions
+                    ],
+                )
+                for topic in self.topics
+            ],
+        )
 
 
 @message

@@ -94,9 +94,25 @@ async def test_topics_may_be_asked_for_by_id(world: World) -> None:
 
     found = (await world.ask(topics.Metadata(topics=asked))).topics
 
-    assert [(t.name, t.error_code) for t in found] == [("u", 0), (None, 100), ("u", 0)]
+    assert [(t.name, t.error_code) for t in found] == [("u", 0), (None, 100)]
     strangers = (await world.ask(topics.Metadata(topics=asked[:1]), OrgId("them"))).topics
     assert [t.error_code for t in strangers] == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+async def test_where_one_topic_is_asked_for_by_id_names_do_not_count(world: World) -> None:
+    """As with Apache Kafka: not even for making them."""
+    known = await world.create("u")
+    asked = [
+        topics.MetadataTopic(name="t"),
+        topics.MetadataTopic(topic_id=known),
+        topics.MetadataTopic(name="new"),
+    ]
+
+    found = (await world.ask(topics.Metadata(topics=asked))).topics
+    await wait_all_tasks_blocked()
+
+    assert [t.name for t in found] == ["u"]
+    assert await codes(world, "new", allow_auto_topic_creation=False) == {"new": 3}
 
 
 async def test_a_name_twice_is_answered_once(world: World) -> None:
@@ -300,6 +316,16 @@ async def test_log_dirs_tell_what_partitions_take(world: World) -> None:
     assert sizes(some) == {"t": [(0, size)]}
 
 
+async def test_log_dirs_tell_each_partition_once_however_often_it_is_asked_for(world: World) -> None:
+    await world.create("u", partitions=2)
+    asked = [cluster.LogDirTopic(topic="u", partitions=[index]) for index in (0, 1, 0)]
+
+    [some] = (await world.ask(cluster.DescribeLogDirs(topics=asked))).results
+
+    [topic] = some.topics
+    assert [p.partition_index for p in topic.partitions] == [0, 1]
+
+
 async def test_every_leader_is_the_only_one_there_can_be(world: World) -> None:
     """Y6, Y7, LF-097."""
     wanted = [topics.TopicPartitions(topic="t", partitions=[0, 1])]
@@ -307,6 +333,10 @@ async def test_every_leader_is_the_only_one_there_can_be(world: World) -> None:
     assert elected.error_code == 0
     assert [p.error_code for p in elected.replica_election_results[0].partition_result] == [84, 3]
     assert (await world.ask(topics.ElectLeaders(topic_partitions=None))).replica_election_results == []
+
+    impossible = await world.ask(topics.ElectLeaders(topic_partitions=wanted, election_type=2))
+    assert impossible.error_code == ErrorCode.INVALID_REQUEST
+    assert [p.error_code for p in impossible.replica_election_results[0].partition_result] == [42, 42]
 
     moves = [(0, None), (0, [0]), (0, [0, 1]), (1, None)]
     op = topics.AlterPartitionReassignments(
@@ -323,3 +353,16 @@ async def test_every_leader_is_the_only_one_there_can_be(world: World) -> None:
     moved = await world.ask(op)
     assert [p.error_code for p in moved.responses[0].partitions] == [85, 0, 39, 3]
     assert list((await world.ask(topics.ListPartitionReassignments())).topics) == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+async def test_who_gives_no_time_for_an_election_or_a_move_gets_none(world: World, timeout_ms: int) -> None:
+    wanted = [topics.TopicPartitions(topic="t", partitions=[0])]
+    elected = await world.ask(topics.ElectLeaders(topic_partitions=wanted, timeout_ms=timeout_ms))
+    move = topics.ReassignableTopic(name="t", partitions=[topics.ReassignablePartition(partition_index=0)])
+    moved = await world.ask(topics.AlterPartitionReassignments(topics=[move], timeout_ms=timeout_ms))
+    nothing = await world.ask(topics.ElectLeaders(topic_partitions=[], timeout_ms=timeout_ms))
+
+    assert (elected.error_code, moved.error_code, nothing.error_code) == (7, 7, 0)
+    assert elected.replica_election_results[0].partition_result[0].error_code == 7
+    assert moved.responses[0].partitions[0].error_code == 7

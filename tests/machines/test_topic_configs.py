@@ -267,3 +267,12 @@ def test_a_new_topics_configs_are_told_with_their_sources() -> None:
     assert told["retention.ms"] == ("360000000", Source.STATIC_BROKER)
     assert told["min.insync.replicas"] == ("1", Source.DYNAMIC_DEFAULT_BROKER)
     assert told["flush.ms"] == ("9223372036854775807", Source.DEFAULT)
+
+
+def test_what_a_new_topic_was_given_is_told_letter_for_letter() -> None:
+    """As Apache Kafka does in CreateTopics, though DescribeConfigs then tells the value it made of it."""
+    given = {"cleanup.policy": "compact, delete", "preallocate": "TRUE", "retention.ms": " 5 "}
+
+    told = {c.name: c.value for c in created_configs(given, Layers())}
+
+    assert {name: told[name] for name in given} == given

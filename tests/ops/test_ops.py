@@ -105,7 +105,6 @@ BY_TYPE = {type(op): op for op in SAMPLES}
 OPS = [route.op for route in ROUTES.values() if route.op is not None]
 SOLITARY = (  # whose reply has one code for all, whatever was asked
     log.InitProducerId,
-    topics.AlterPartitionReassignments,
     topics.ListPartitionReassignments,
     cluster.DescribeCluster,
     cluster.DescribeLogDirs,
@@ -202,7 +201,7 @@ def test_metadata_is_refused_without_brokers() -> None:
 
     assert (reply.brokers, reply.cluster_id, reply.controller_id, reply.error_code) == ((), None, -1, CODE)
     [topic] = reply.topics
-    assert (topic.name, topic.topic_id, topic.partitions) == ("", NO_TOPIC_ID, ())
+    assert (topic.name, topic.topic_id, topic.partitions) == ("", ID, ())
     assert topics.Metadata(topics=None).refusal(CODE).topics == []
 
 
