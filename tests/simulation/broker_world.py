@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 from unittest import mock
 
 import attrs
@@ -27,6 +27,8 @@ from .kit.machine import Machine
 from .kit.net import SimNet, SimStream
 from .kit.runner import Chance, wall_clock
 
+CUTS: Final = (1, 1, 1, 1, 2, 3, 5, 30)  # changes to let pass: after 1, a write, comes its sync
+
 
 @attrs.frozen
 class Scenario:
@@ -35,9 +37,10 @@ class Scenario:
     producers: int = 3
     consumers: int = 2
     partitions: int = 2
-    batches: int = 30  # requests of each producer
+    batches: int = 20  # requests of each producer
     faults: tuple[str, ...] = ("kill", "power loss", "power cut", "partition", "reset")
     fault_every: float = 0.3  # mean virtual seconds
+    preallocate: bool = False
     storage: str = "file:/data"
 
 
@@ -145,7 +148,7 @@ async def _nemesis(
                 case "power loss":
                     machine.power_loss()
                 case "power cut":
-                    machine.cut_power_at_change(dice.randint(1, 30))
+                    machine.cut_power_at_change(dice.choice(CUTS))
                 case "partition":
                     net.partitioned = True
                     await trio.sleep(dice.uniform(0.1, 4))
@@ -160,7 +163,7 @@ def _config(dice: random.Random, scenario: Scenario) -> Config:
         "storage": scenario.storage,
         "log.index.interval.bytes": dice.choice(("0", "500", "4096")),
         "log.roll.ms": dice.choice(("1000", "604800000")),
-        "log.preallocate": dice.choice(("true", "false")),
+        "log.preallocate": str(scenario.preallocate).lower(),
         "checkpoint.interval.ms": dice.choice(("500", "60000")),
         "log.segment.delete.delay.ms": "0",
         "log.retention.ms": "-1",

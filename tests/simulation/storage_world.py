@@ -36,6 +36,9 @@ from .kit.runner import Chance, wall_clock
 ORDERS: Final = LogName("topics/orders/0")
 TP: Final = ("orders", 0)
 
+# What a process may die of where syncs fail. If the damage lasts, so does the world: `NoProgress` finds it.
+FAIL_STOP: Final = (StorageFailed, OSError, KafkaError, JournalDamaged)
+
 T = TypeVar("T")
 
 
@@ -48,8 +51,9 @@ class Noted:
 @attrs.frozen
 class Scenario:
     writers: int = 3
-    batches: int = 60  # of each writer, and as many facts
+    batches: int = 50  # of each writer, and as many facts
     fault_every: float = 0.2  # mean virtual seconds
+    preallocate: bool = False
     p_sync_error: float = 0.0
 
 
@@ -123,7 +127,7 @@ class World:
     async def _supervise(self) -> None:
         while True:
             cause = await self.machine.live(self._process)
-            if isinstance(cause, StorageFailed | OSError) and self.scenario.p_sync_error:
+            if isinstance(cause, FAIL_STOP) and self.scenario.p_sync_error:
                 self._fault("storage failed")
                 self.machine.disk.power_loss()  # what a failed sync lost is nowhere but in the page cache
             elif cause is not None:
@@ -145,7 +149,7 @@ class World:
             settings = LogSettings(
                 segment_bytes=dice.choice((1000, 5000, 1 << 20)),
                 index_interval_bytes=dice.choice((0, 500, 4096)),
-                preallocate=dice.random() < 0.5,
+                preallocate=self.scenario.preallocate,
                 file_delete_delay_ms=0,
             )
             journal = await open_journal(backend, FactRegistry([Noted]), env)
@@ -175,9 +179,10 @@ class World:
                 self.store.calls.start_soon(_answer, question, self.store, tell, name="call")
                 with suppress(trio.EndOfChannel):
                     answer = await told.receive()
-                    if isinstance(answer, KafkaError):
+                    if not isinstance(answer, KafkaError):
+                        return answer
+                    if not answer.code.retriable:
                         raise answer
-                    return answer
             await trio.sleep(0.01)  # the dead answer nobody, though some of their tasks may still run
 
     # --- people ------------------------------------------------------------------------
@@ -214,7 +219,6 @@ class World:
             )
             position = seen[-1].offset + 1 if seen else position
             idle = idle + 1 if self.done.is_set() and not seen else 0
-            await trio.sleep(0.05)
 
     async def _final(self) -> None:
         """After one more restart: everything, and every note."""
@@ -249,7 +253,7 @@ class World:
                 elif fault == "power loss":
                     self.machine.power_loss()
                 else:
-                    self.machine.cut_power_at_change(dice.randint(1, 40))
+                    self.machine.cut_power_at_change(dice.choice((1, 1, 1, 1, 2, 3, 10, 40)))
 
     def _fault(self, what: str) -> None:
         self.history.faults.append((trio.current_time(), what))
@@ -274,15 +278,43 @@ async def _notes(store: Store) -> dict[str, int]:
 
 
 async def _read(store: Store, position: int) -> tuple[list[Seen], int]:
-    """The records from `position` up to the high watermark, of one segment; and the high watermark."""
-    upto = store.partition.high_watermark
-    data = await store.partition.log.read_cold(position, upto, 1 << 20)
+    """The records from `position` up to the high watermark, of one segment; and the high watermark.
+
+    Where there is nothing to read, it waits a while until there is, as a fetch does.
+    """
+    partition = store.partition
+    if partition.high_watermark <= position:
+        await _growth(partition)
+    upto = partition.high_watermark
+    data = partition.log.read(position, upto, 1 << 20)
+    if data is None:
+        data = await partition.log.read_cold(position, upto, 1 << 20)
     seen = []
     for at, header in walk(data):
         sound = crc_of(data, at, header.size) == header.crc
         for record in iterate(memoryview(data)[at : at + header.size]) if sound else ():
             seen.append(Seen(record.offset, (record.key or b"").decode(), _crc(record)))
     return [record for record in seen if record.offset >= position], upto
+
+
+async def _growth(partition: Partition) -> None:
+    watcher = _Watcher()
+    partition.watchers.add(watcher)
+    try:
+        with trio.move_on_after(0.05):
+            await watcher.poked.wait()
+    finally:
+        partition.watchers.discard(watcher)
+
+
+class _Watcher:
+    """As `broker.partition.Watcher`."""
+
+    def __init__(self) -> None:
+        self.poked = trio.Event()
+
+    def poke(self) -> None:
+        self.poked.set()
 
 
 def _crc(record: Record) -> int:
