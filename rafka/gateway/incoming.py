@@ -12,9 +12,11 @@ from typing import Final
 
 from ..wire.errors import WireError
 from .budget import ByteBudget
+from .buffers import Buffers
 from .transport import Transport
 
-FIRST_GROWTH: Final = 1 << 20  # a frame is given this much room before most of it has come
+FIRST_ROOM: Final = 16 * 1024  # a frame of which little has come is given this much room, then twice that
+TRUST: Final = 8  # times what has come is room that a sender may be given in advance
 SIZE_FIELD: Final = 4
 _SIZE: Final = Struct(">i")
 UNCOUNTED: Final = 64 * 1024  # frames up to this size are not worth the budget's while
@@ -26,6 +28,7 @@ class Incoming:
     __slots__ = (
         "_body",
         "_budget",
+        "_buffers",
         "_counted",
         "_filled",
         "_frame_max",
@@ -33,15 +36,25 @@ class Incoming:
         "_shared",
         "_size",
         "_transport",
+        "_whole",
     )
 
-    def __init__(self, transport: Transport, shared: memoryview, budget: ByteBudget, frame_max: int) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        shared: memoryview,
+        buffers: Buffers,
+        budget: ByteBudget,
+        frame_max: int,
+    ) -> None:
         self._transport = transport
         self._shared = shared
+        self._buffers = buffers
         self._budget = budget
         self._frame_max = frame_max
         self._head = b""  # less than a frame's size field
         self._body: bytearray | None = None  # of a frame that has come in part
+        self._whole: bytearray | None = None  # the one that was last given out
         self._size = 0
         self._filled = 0
         self._counted = 0
@@ -88,12 +101,23 @@ class Incoming:
         """The large frame last received is done with."""
         self._budget.give_back(self._counted, self)
         self._counted = 0
+        if self._whole is not None:
+            self._buffers.give_back(self._whole)
+            self._whole = None
 
     def _begin(self, size: int, first: memoryview) -> None:
         self._size = size
         self._filled = len(first)
-        self._body = bytearray(min(size, max(FIRST_GROWTH, 2 * len(first))))
-        self._body[: len(first)] = first
+        self._body = self._room(first)
+
+    def _room(self, came: memoryview | bytearray) -> bytearray:
+        """A buffer that begins with what has come: for the whole frame if that is a good part of it."""
+        size = self._size
+        body = self._buffers.take(size) if size > UNCOUNTED and TRUST * len(came) >= size else None
+        if body is None:
+            body = bytearray(min(size, max(FIRST_ROOM, 2 * len(came))))
+        body[: len(came)] = came
+        return body
 
     async def _fill(self, body: bytearray) -> memoryview | None:
         """Receive until the frame that came in part is whole."""
@@ -103,14 +127,15 @@ class Incoming:
                 await self._budget.take(self._filled - self._counted, self)
                 self._counted = self._filled
             with memoryview(body) as view:
-                came = await self._transport.receive_into(view[self._filled :])
+                came = await self._transport.receive_into(view[self._filled : size])
             if not came:
                 return None
             self._filled += came
             if self._filled == len(body) < size:
-                body.extend(bytes(min(size, 2 * len(body)) - len(body)))
+                body = self._body = self._room(body)
         self._body = None
-        return memoryview(body)
+        self._whole = body
+        return memoryview(body)[:size]
 
 
 def _what_it_may_be(size: int, data: memoryview, at: int) -> str:

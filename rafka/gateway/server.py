@@ -22,6 +22,7 @@ from ..config import Config
 from ..link import Link
 from ..ops.base import Envelope
 from .budget import ByteBudget
+from .buffers import Buffers
 from .connection import Connection
 from .incoming import Incoming
 from .listeners import Bound, close_listeners
@@ -49,6 +50,7 @@ class Gateway:
         self.in_flight = network.in_flight
         self._network = network
         self._shared = memoryview(bytearray(SHARED_BUFFER))
+        self._buffers = Buffers()
         self._budget = ByteBudget(network.queued_bytes)
         self._readiness = Readiness()
         self._connections: set[Connection] = set()
@@ -151,7 +153,9 @@ class Gateway:
                 del self._per_address[peer]
 
     async def _serve(self, transport: Transport, envelope: Envelope) -> None:
-        incoming = Incoming(transport, self._shared, self._budget, self._network.max_request_bytes)
+        incoming = Incoming(
+            transport, self._shared, self._buffers, self._budget, self._network.max_request_bytes
+        )
         connection = Connection(self, incoming, transport, envelope)
         self._connections.add(connection)
         try:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.gateway.budget import ByteBudget
+from rafka.gateway.buffers import Buffers
 from rafka.gateway.incoming import Incoming
 from rafka.wire.errors import WireError
 
@@ -63,7 +64,7 @@ async def frames(incoming: Incoming) -> list[bytes]:
 
 
 def receiving(*chunks: bytes, shared: int = 1024, limit: int = -1, frame_max: int = FRAME_MAX) -> Incoming:
-    return Incoming(Chunks(*chunks), memoryview(bytearray(shared)), ByteBudget(limit), frame_max)
+    return Incoming(Chunks(*chunks), memoryview(bytearray(shared)), Buffers(), ByteBudget(limit), frame_max)
 
 
 @given(
@@ -146,7 +147,7 @@ async def test_large_frames_wait_for_each_other_where_memory_is_bounded(autojump
     done: list[int] = []
 
     async def receive(n: int) -> None:
-        incoming = Incoming(Chunks(framed(body)), memoryview(bytearray(1024)), budget, FRAME_MAX)
+        incoming = Incoming(Chunks(framed(body)), memoryview(bytearray(1024)), Buffers(), budget, FRAME_MAX)
         data = await incoming.receive()
         assert data is not None
         assert incoming.frame_end(data, 0) == -1
@@ -177,7 +178,7 @@ async def test_requests_that_have_come_in_part_do_not_wait_for_each_other_for_ev
 
     async def receive() -> None:
         nonlocal done
-        incoming = Incoming(Chunks(*pieces), memoryview(bytearray(60_000)), budget, FRAME_MAX)
+        incoming = Incoming(Chunks(*pieces), memoryview(bytearray(60_000)), Buffers(), budget, FRAME_MAX)
         assert await frames(incoming) == [body]
         done += 1
 
@@ -226,7 +227,7 @@ async def test_small_frames_are_not_worth_counting() -> None:
     budget = ByteBudget(1)
     body = bytes(60_000)
     chunks = [framed(body)[at : at + 1000] for at in range(0, 60_004, 1000)]
-    incoming = Incoming(Chunks(*chunks), memoryview(bytearray(1024)), budget, FRAME_MAX)
+    incoming = Incoming(Chunks(*chunks), memoryview(bytearray(1024)), Buffers(), budget, FRAME_MAX)
     await budget.take(100, object())
 
     assert await frames(incoming) == [body]
