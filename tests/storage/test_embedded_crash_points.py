@@ -66,7 +66,7 @@ class Script(History):
         self._append(log, story)
 
     def _keeps(self, base_offset: int) -> bool:
-        return base_offset % 3 == 0
+        return base_offset % 3 > 0
 
     def _opened(self, backend: EmbeddedBackend, name: LogName) -> tuple[EmbeddedLog, Story]:
         log = backend.open(name, SETTINGS)

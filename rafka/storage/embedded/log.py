@@ -1,50 +1,31 @@
-"""One partition's log in segment files: appending, reading, and what the flusher takes.
+"""One partition's log in segment files. Its methods are documented in `backend.Log`.
 
-The files of one log lie in one folder. A log that was never written to has neither; the
-first append makes both. Everything here runs on the event loop and touches the disk
-only where that cannot be waited for long: appends go to the page cache, reads ask what
-is cached (`Hot`) and leave the rest to a thread (`Cold`).
-
-    segments   [ closed | closed | ... | active ]
+    segments   [ closed | closed | ... | active ]        all files in one folder
     offsets    start_offset ...... flushed_offset ... end_offset
+
+`written` has appending and flushing, `reading` has reading; here is what changes which
+segments there are, and what the log leaves behind for the next start. Everything runs on
+the event loop, and touches the disk only where that cannot be waited for long.
 """
 
 from __future__ import annotations
 
-import errno
-import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import TypeVar
+from collections.abc import Sequence
 
 import attrs
-import trio
 
-from ...env import File
-from ...errors import ErrorCode, KafkaError
-from ...records.batch import OVERHEAD, BatchHeader, read_header
-from ...types import Buffer
 from .. import epochs as leader_epochs
-from ..backend import LogName, LogSettings, Replacement, Segment, TimeFound
-from ..policy import expired, must_roll
-from . import search, swap
-from .flusher import Work
-from .index import Index, Progress
-from .leftovers import Captured, Leftovers
-from .look import LOADED, REBUILT, Warmed
+from ..backend import Replacement, Segment
+from ..policy import expired
+from . import swap
+from .leftovers import Captured
 from .marks import LogMark, SegmentMark, mark_of, packed
+from .reading import ReadLog
 from .recovery import Recovered
-from .scan import Damaged, batch_at
-from .segment import Cold, Look, SegmentFile
-from .shared import Shared
-
-_log = logging.getLogger("rafka.storage")
-_AHEAD = 64 << 10  # bytes read at a time by `headers`
+from .segment import SegmentFile
 
 _UNKNOWN = LogMark(start_offset=0, compacted_to=0, epochs=[], segments=[])
-
-T = TypeVar("T")
 
 
 @attrs.frozen
@@ -59,38 +40,10 @@ class CheckpointParts:
     settle: Captured | None
 
 
-class EmbeddedLog:
-    """One partition's log. Its methods are documented in `backend.Log`."""
+class EmbeddedLog(ReadLog):
+    """One partition's log."""
 
-    def __init__(self, name: LogName, settings: LogSettings, shared: Shared) -> None:
-        self.name = name
-        self.settings = settings
-        self.folder = f"{shared.root}/{name}"
-        self.durable = shared.config.durable
-        self.start_offset = 0
-        self.end_offset = 0
-        self.flushed_offset = 0
-        self.size = 0
-        self.epochs: leader_epochs.Epochs = []
-        self.failed: str | None = None
-        self.on_flushed: Callable[[], None] | None = None
-        self.state_source: Callable[[], bytes] | None = None
-        self.saved_state: tuple[int, bytes] | None = None
-        self.saved_state_offset = -1  # of the newest state file, valid or not
-        self.checkpointed_base = -1  # of the last segment that the checkpoint on disk knows
-        self.leftovers = Leftovers(shared.env.disk, shared.files, shared.indexes)
-        self._shared = shared
-        self._compacted_to = 0
-        self._epoch = -1
-        self._segments: list[SegmentFile] = []
-        self._bases: list[int] = []
-        self._unsynced: list[SegmentFile] = []
-        self._flushed = trio.Event()  # a new one after every flush
-        self._point: SegmentMark | None = None  # the end of what is flushed
-        self._packed: bytes | None = None  # this log's part of the checkpoint, if nothing changed since
-        self._since_checkpoint = 0
-        self._told_trouble = False
-        self._epochs_written: leader_epochs.Epochs = []
+    # At the start
 
     def restore(self, found: Recovered, kept: LogMark | None) -> None:
         """Take over what recovery found; all of it is durable. The last segment is the active one.
@@ -127,180 +80,82 @@ class EmbeddedLog:
         leader_epochs.grow(self.epochs, self._epoch, self.end_offset)
         self._packed = None
 
-    # Appending
+    # Retention and compaction
 
-    def append(self, pieces: Sequence[Buffer], header: BatchHeader) -> None:
+    @property
+    def compacted_to(self) -> int:
+        return self._compacted_to
+
+    @compacted_to.setter
+    def compacted_to(self, offset: int) -> None:
+        self._compacted_to = offset
+        self._packed = None
+
+    def advance_start(self, offset: int) -> None:
+        assert offset <= self.end_offset, "the start cannot pass the end"
+        if offset > self.start_offset:
+            self.start_offset = offset
+            leader_epochs.cut_head(self.epochs, offset)
+            self._packed = None
+
+    def closed_segments(self) -> list[SegmentFile]:
+        return self._segments[:-1]
+
+    def expire(self, now_ms: int, retention_ms: int, retention_bytes: int, upto: int) -> int:
         if self.failed is not None:
             raise self._refused(self.failed)
-        assert header.base_offset == self.end_offset, "the batch is not placed at the end of the log"
-        shared = self._shared
-        settings = self.settings
-        size = sum(map(len, pieces))
-        shared.reserve.take(size, essential=settings.essential)
-        last_offset = header.base_offset + header.last_offset_delta
-        timestamp = header.max_timestamp
+        if not self._segments:
+            return 0
+        count = expired(
+            self._segments,
+            start_offset=self.start_offset,
+            now_ms=now_ms,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+            upto=upto,
+        )
+        if count == 0:
+            return 0
+        if count == len(self._segments):
+            self.roll()
+        gone = self._segments[:count]
+        for segment in gone:
+            self.leftovers.expire(segment, now_ms + self._settings.file_delete_delay_ms)
+        del self._segments[:count], self._bases[:count]
+        self.size -= sum(segment.size for segment in gone)
+        self.advance_start(self._segments[0].base_offset)
+        self._packed = None
+        self._shared.want_checkpoint()
+        return count
+
+    def replacement(self, old: Sequence[Segment]) -> swap.Rewrite:
+        return swap.Rewrite(self._shared.env.disk, self.folder, old, self._settings.index_interval_bytes)
+
+    async def replace_segments(self, old: Sequence[Segment], new: Replacement) -> bool:
+        if self.failed is not None:
+            raise self._refused(self.failed)
+        assert isinstance(new, swap.Rewrite)
         try:
-            if not self._segments:
-                self._begin()
-            active = self._segments[-1]
-            now_ms = shared.now_ms()
-            if must_roll(active, settings, size, timestamp, last_offset, now_ms):
-                self._roll()
-                active = self._segments[-1]
-            if (file := active.file) is None or active.index is None:
-                file = self._ready(active)
-            position = active.size
+            return await swap.replace(self, self._shared, old, new)
         except OSError as error:
             raise self._trouble(error) from error
-        try:
-            file.write(pieces, position)
-        except OSError as error:
-            raise self._undone(active, file, position, error) from error
-        active.note(position, size, last_offset + 1, timestamp)
-        active.written_ms = now_ms
-        if header.leader_epoch > self._epoch:
-            self._epoch = header.leader_epoch
-            leader_epochs.grow(self.epochs, header.leader_epoch, header.base_offset)
-        self.size += size
-        self.end_offset = last_offset + 1
-        if not active.dirty:
-            self._dirtied(active)
-        self._since_checkpoint += size
-        if self._since_checkpoint > shared.config.checkpoint_bytes:
-            self._since_checkpoint = 0
-            shared.want_checkpoint()
-        if not self.durable and self.end_offset - self.flushed_offset >= settings.flush_messages:
-            shared.flusher.want(self)
 
-    def _begin(self) -> None:
-        """The first append: make the folder and the first segment."""
-        disk = self._shared.env.disk
-        above = self.folder
-        while above != self._shared.root and not disk.exists(above):
-            above = above.rpartition("/")[0]
-            self._shared.flusher.note_folder(above)  # a name is made in it
-        disk.make_dir(self.folder)
-        self._add_segment(self.end_offset)
-
-    def _add_segment(self, base_offset: int) -> None:
-        shared = self._shared
-        settings = self.settings
-        jitter = int(shared.env.rng.uniform(0, min(settings.segment_jitter_ms, settings.segment_ms)))
-        segment = SegmentFile(shared.env.disk, self.folder, base_offset, shared.now_ms(), jitter)
-        segment.index = Index(base_offset)
-        segment.progress = Progress(settings.index_interval_bytes)
-        try:
-            file = shared.files.get(segment, create=True)
-            if file.size():
-                file.truncate(0)  # the leftover of an attempt that failed
-            if settings.preallocate:
-                file.allocate(settings.segment_bytes)
-        except OSError:
-            shared.files.close(segment)
-            raise
-        self._segments.append(segment)
-        self._bases.append(base_offset)
-        shared.flusher.note_folder(self.folder)
-        self._dirtied(segment)
-
-    def _roll(self) -> None:
-        """Close the active segment and begin another. Raises OSError, and then nothing has changed."""
-        shared = self._shared
-        active = self._segments[-1]
-        file = self._ready(active)
-        if self.settings.preallocate:
-            file.truncate(active.size)
-        self._add_segment(self.end_offset)
-        active.seal()
-        assert active.index is not None
-        shared.indexes.keep(active, active.index)
-        shared.flusher.want(self)  # closed segments do not stay unsynced, in page-cache mode either
-        shared.want_checkpoint()
-
-    def _ready(self, active: SegmentFile) -> File:
-        """The active segment was not written to for long: open its file, load its index."""
-        active.progress.interval = self.settings.index_interval_bytes
-        if active.index is None:
-            active.index = active.load_index()
-            active.offset_entries, active.time_entries = len(active.index.offsets), len(active.index.times)
-        return self._shared.files.get(active)
-
-    def _undone(self, active: SegmentFile, file: File, position: int, error: OSError) -> KafkaError:
-        """Take back what a failed write may have left, so that no part of it is ever taken for a batch."""
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            self._shared.reserve.full()
-        try:
-            file.truncate(position)
-        except OSError as again:
-            self.fail(f"{active.path} can neither be written to nor cut back: {again}")
-        return self._trouble(error)
-
-    def _dirtied(self, segment: SegmentFile) -> None:
-        segment.dirty = True
-        self._unsynced.append(segment)
+    def put_in_place(self, old: Sequence[Segment], new: SegmentFile) -> bool:
+        """The moment of a swap, for `swap.replace`. False if one of the old ones is gone."""
+        at = bisect_right(self._bases, old[0].base_offset) - 1
+        found = self._segments[at : at + len(old)]
+        if at < 0 or found != list(old) or at + len(old) >= len(self._segments):
+            return False
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base_offset]
+        self.size += new.size - sum(segment.size for segment in found)
         self._packed = None
-        self._shared.flusher.note(self)
+        for segment in found:
+            not_before_ms = self._shared.now_ms() + self._settings.file_delete_delay_ms
+            self.leftovers.set_aside(segment, not_before_ms)
+        return True
 
-    def trim(self) -> None:
-        """Give back the room that was taken in advance: the backend is closing."""
-        if self.settings.preallocate and self._segments and self.failed is None:
-            active = self._segments[-1]
-            file = self._shared.files.get(active)
-            if file.size() > active.size:
-                file.truncate(active.size)
-                self._dirtied(active)
-
-    # Flushing and checkpoints
-
-    def take_work(self) -> Work | None:
-        """As `flusher.Flushable`."""
-        if not self._unsynced or self.failed is not None:
-            return None
-        work = Work(self._unsynced, mark_of(self._segments[-1]))
-        self._unsynced = []
-        for segment in work.segments:
-            segment.dirty = False
-        return work
-
-    def work_done(self, work: Work) -> None:
-        """As `flusher.Flushable`."""
-        self._point = work.point
-        self._packed = None
-        if work.point.next_offset > self.flushed_offset:
-            self.flushed_offset = work.point.next_offset
-            flushed, self._flushed = self._flushed, trio.Event()
-            flushed.set()
-            if self.on_flushed is not None:
-                self.on_flushed()
-
-    async def wait_flushed(self, offset: int) -> None:
-        assert offset <= self.end_offset, "nothing to wait for"
-        await trio.lowlevel.checkpoint()
-        while self.flushed_offset < offset:
-            if self.failed is not None:
-                raise self._refused(self.failed)
-            flushed = self._flushed
-            if not self.durable:
-                self._shared.flusher.want(self)
-            await flushed.wait()
-
-    def fail(self, why: str, *, tell: bool = True) -> None:
-        """Refuse everything from now on, and wake those who wait."""
-        if self.failed is None:
-            self.failed = why
-            self._flushed.set()
-            if tell:
-                _log.error("%s is refused from now on: %s", self.name, why)
-
-    def gone(self) -> None:
-        """It was deleted: whoever holds it is refused, and nothing of it is synced any more."""
-        self.failed = "it was deleted"
-        self._flushed.set()
-        self._shared.flusher.forget(self)
-        for segment in self._segments:
-            segment.dirty = False
-            self._shared.indexes.forget(segment)
-            self._shared.files.close(segment)
+    # What a checkpoint takes, and what it settles
 
     def _checkpoint_entry(self, point: SegmentMark) -> bytes:
         """This log's part of the checkpoint."""
@@ -387,219 +242,11 @@ class EmbeddedLog:
                 self._packed = None
         return writes
 
-    # Reading
-
-    def read(self, offset: int, upto: int, max_bytes: int, whole_first: bool = True) -> bytes | None:
-        if self.failed is not None:
-            raise self._refused(self.failed)
-        try:
-            return self._read(offset, upto, max_bytes, whole_first, self._shared.hot)
-        except Cold:
-            return None
-        except (Damaged, OSError) as error:
-            raise self._trouble(error) from error
-
-    async def read_cold(self, offset: int, upto: int, max_bytes: int, whole_first: bool = True) -> bytes:
-        return await self._warming(lambda look: self._read(offset, upto, max_bytes, whole_first, look))
-
-    def _read(self, offset: int, upto: int, max_bytes: int, whole_first: bool, look: Look) -> bytes:
-        if max_bytes < 0 or offset >= upto:
-            return b""
-        segments = self._segments
-        index = bisect_right(self._bases, offset) - 1
-        if index < 0:
-            index = 0
-        for segment in segments[index:]:
-            if segment.base_offset >= upto:
-                break
-            begin = segment.position_of(offset, look)
-            end = segment.size if upto >= segment.next_offset else segment.position_of(upto, look)
-            if begin >= end:
-                continue  # compaction took the end of this segment: what follows is in the next one
-            there = end - begin
-            wanted = there if there <= max_bytes else max(max_bytes, min(OVERHEAD, there))
-            data = look.bytes(segment, wanted, begin)
-            if len(data) < wanted:
-                raise Damaged(begin + len(data), f"{segment.path} ends here, at {segment.size} it should")
-            first = batch_at(data, 0, begin).size
-            if first > there:
-                raise Damaged(begin, f"a batch of {segment.path} is longer than what is there of it")
-            if first > max_bytes:
-                return look.bytes(segment, first, begin) if whole_first else b""
-            if wanted < there:
-                segment.remember_end(data, begin)
-            return data
-        return b""
-
-    def bytes_between(self, offset: int, upto: int) -> int:
-        if offset >= upto or not self._segments:
-            return 0
-        total = 0
-        for segment in self._segments[max(0, bisect_right(self._bases, offset) - 1) :]:
-            if segment.base_offset >= upto:
-                break
-            total += segment.least_bytes(offset, upto)
-        return max(total, 1)
-
-    async def find_time(self, timestamp: int) -> TimeFound | None:
-        since = self.start_offset
-        while True:
-            found = await self._warming(partial(search.time_candidate, self._segments, timestamp, since))
-            if found is None:
-                return None
-            data, since = found
-            record = await self._shared.in_thread(search.first_at, data, timestamp, self.start_offset)
-            if record is not None:
-                return record
-
-    async def latest_time(self) -> TimeFound | None:
-        start = self.start_offset
-        data = await self._warming(lambda look: search.latest_candidate(self._segments, start, look))
-        return None if data is None else await self._shared.in_thread(search.latest_of, data, start)
-
-    def epoch_of(self, offset: int) -> int:
-        return leader_epochs.epoch_at(self.epochs, offset)
-
-    def headers(self, since: int) -> Iterator[BatchHeader]:
-        look = self._shared.blocking
-        try:
-            for segment in list(self._segments[max(0, bisect_right(self._bases, since) - 1) :]):
-                at = segment.position_of(since, look)
-                data, begin = b"", at
-                while at < segment.size:
-                    if at + OVERHEAD > begin + len(data):
-                        data, begin = look.bytes(segment, min(_AHEAD, segment.size - at), at), at
-                    size = batch_at(data, at - begin, at).size
-                    yield read_header(data, at - begin)
-                    at += size
-        except (Damaged, OSError) as error:
-            raise self._trouble(error) from error
-
-    async def _warming(self, attempt: Callable[[Look], T]) -> T:
-        """Try, and fetch in a thread what is not in memory, until nothing more is missing."""
-        await trio.lowlevel.checkpoint()
-        look = Warmed(self._shared.hot)
-        while True:
-            if self.failed is not None:
-                raise self._refused(self.failed)
-            try:
-                return attempt(look)
-            except Cold as missing:
-                cold = missing
-            except (Damaged, OSError) as error:
-                raise self._trouble(error) from error
-            segment = cold.segment
-            segment.pins += 1
-            try:
-                result = await self._shared.in_thread(cold.job)
-            except (Damaged, OSError) as error:
-                raise self._trouble(error) from error
-            finally:
-                segment.pins -= 1
-            look.learn(cold, result)
-            if isinstance(result, Index) and cold.key in (LOADED, REBUILT):
-                self._loaded(segment, result)
-
-    def _loaded(self, segment: SegmentFile, index: Index) -> None:
-        if segment.closed:
-            self._shared.indexes.keep(segment, index)
-        elif segment.index is None:  # else an append was faster, and its index has grown since
-            segment.index = index
-
-    # Retention and compaction
-
-    @property
-    def compacted_to(self) -> int:
-        return self._compacted_to
-
-    @compacted_to.setter
-    def compacted_to(self, offset: int) -> None:
-        self._compacted_to = offset
-        self._packed = None
-
-    def advance_start(self, offset: int) -> None:
-        assert offset <= self.end_offset, "the start cannot pass the end"
-        if offset > self.start_offset:
-            self.start_offset = offset
-            leader_epochs.cut_head(self.epochs, offset)
-            self._packed = None
-
-    def closed_segments(self) -> list[SegmentFile]:
-        return self._segments[:-1]
-
-    def roll(self) -> None:
-        if self.failed is not None:
-            raise self._refused(self.failed)
-        if self._segments and self._segments[-1].size:
-            try:
-                self._roll()
-            except OSError as error:
-                raise self._trouble(error) from error
-
-    def expire(self, now_ms: int, retention_ms: int, retention_bytes: int, upto: int) -> int:
-        if self.failed is not None:
-            raise self._refused(self.failed)
-        if not self._segments:
-            return 0
-        count = expired(
-            self._segments,
-            start_offset=self.start_offset,
-            now_ms=now_ms,
-            retention_ms=retention_ms,
-            retention_bytes=retention_bytes,
-            upto=upto,
-        )
-        if count == 0:
-            return 0
-        if count == len(self._segments):
-            self.roll()
-        gone = self._segments[:count]
-        for segment in gone:
-            self.leftovers.expire(segment, now_ms + self.settings.file_delete_delay_ms)
-        del self._segments[:count], self._bases[:count]
-        self.size -= sum(segment.size for segment in gone)
-        self.advance_start(self._segments[0].base_offset)
-        self._packed = None
-        self._shared.want_checkpoint()
-        return count
-
-    def replacement(self, old: Sequence[Segment]) -> swap.Rewrite:
-        return swap.Rewrite(self._shared.env.disk, self.folder, old, self.settings.index_interval_bytes)
-
-    async def replace_segments(self, old: Sequence[Segment], new: Replacement) -> bool:
-        if self.failed is not None:
-            raise self._refused(self.failed)
-        assert isinstance(new, swap.Rewrite)
-        try:
-            return await swap.replace(self, self._shared, old, new)
-        except OSError as error:
-            raise self._trouble(error) from error
-
-    def put_in_place(self, old: Sequence[Segment], new: SegmentFile) -> bool:
-        """The moment of a swap, for `swap.replace`. False if one of the old ones is gone."""
-        at = bisect_right(self._bases, old[0].base_offset) - 1
-        found = self._segments[at : at + len(old)]
-        if at < 0 or found != list(old) or at + len(old) >= len(self._segments):
-            return False
-        self._segments[at : at + len(old)] = [new]
-        self._bases[at : at + len(old)] = [new.base_offset]
-        self.size += new.size - sum(segment.size for segment in found)
-        self._packed = None
-        for segment in found:
-            not_before_ms = self._shared.now_ms() + self.settings.file_delete_delay_ms
-            self.leftovers.set_aside(segment, not_before_ms)
-        return True
-
-    # Trouble
-
-    def _refused(self, why: str) -> KafkaError:
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {why}")
-
-    def _trouble(self, error: Exception) -> KafkaError:
-        """The disk or what is on it is not well. Told once; the log goes on as well as it can."""
-        if self.failed is not None:
-            return self._refused(self.failed)
-        if not self._told_trouble:
-            self._told_trouble = True
-            _log.error("%s: %s", self.name, error)
-        return self._refused(str(error))
+    def trim(self) -> None:
+        """Give back the room that was taken in advance: the backend is closing."""
+        if self._settings.preallocate and self._segments and self.failed is None:
+            active = self._segments[-1]
+            file = self._shared.files.get(active)
+            if file.size() > active.size:
+                file.truncate(active.size)
+                self._dirtied(active)
