@@ -153,14 +153,17 @@ def _bind(key: int, version: int) -> Bound | None:
 
 
 def _bind_unsupported_api_versions(version: int) -> Bound:
-    """Whoever asks for ApiVersions in a version that we lack is told so in version 0, with those we have."""
+    """Whoever asks for ApiVersions in a version that we lack is told so in version 0, with those we have.
+
+    Of such a request only the header is read: that of any later version ends with tagged fields.
+    """
     api = API_VERSIONS
     return Bound(
         0,
         api.request_decoder(0),
         api.response_encoder(0, api_versions.ApiVersionsReply),
         False,
-        False,
+        version > api.versions[-1],
         False,
         None,
         None,

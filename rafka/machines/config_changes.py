@@ -197,12 +197,12 @@ def _of_broker(before: Overrides, resource: ChangedResource, state: ConfigState)
     ]
     if fixed:
         raise _invalid(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    _check_min_isr(name, state.set_on(ResourceType.BROKER, name), after)
     _check_listeners(name, after)
     others = state.set_on(ResourceType.BROKER, "") if name else {}
     effective = {key: value for key, value in {**others, **after}.items() if key in state.settings}
     if (reason := state.broker_refuses(effective)) is not None:
         raise _invalid(reason)
+    _check_min_isr(name, state.set_on(ResourceType.BROKER, name), after)
     return after
 
 

@@ -59,6 +59,8 @@ def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
 
 def read_tag_count(data: Buffer, at: int) -> tuple[int, int]:
     count, at = read_uvarint(data, at)
+    if count > 0x7FFF_FFFF:
+        return 0, at  # to Kafka a negative number of them, which is none
     if count > TAGS_MAX or 2 * count > len(data) - at:
         raise WireError(f"{count} tagged fields")
     return count, at

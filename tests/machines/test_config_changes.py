@@ -133,6 +133,7 @@ def test_an_unknown_kind_of_resource_is_refused() -> None:
         ("", [("listeners", SET, "PLAINTEXT://:1")], INVALID_REQUEST),
         (NODE, [("listeners", SET, "PLAINTEXT://:1")], INVALID_REQUEST),
         (NODE, [("min.insync.replicas", SET, "1")], INVALID_CONFIG),
+        (NODE, [("min.insync.replicas", SET, "0")], INVALID_REQUEST),
         ("", [("min.insync.replicas", DELETE, None)], INVALID_CONFIG),
         ("", [("min.insync.replicas", SET, "0")], INVALID_REQUEST),
         ("", [("min.insync.replicas", SET, "2")], NONE),

@@ -65,7 +65,7 @@ def test_a_request_header_is_refused_wherever_it_is_cut() -> None:
 
 def test_tagged_fields_of_a_header_are_passed_over_up_to_the_end_of_the_frame() -> None:
     assert frame.end_of_header(b"\x02\x05\x01a\x07\x00rest", 0, flexible=True) == 6
-    for tags in (b"\x01\x05\x02a", b"\x01\x05", b"\x02\x05\x00", b"\xff\xff\xff\xff\x0f"):
+    for tags in (b"\x01\x05\x02a", b"\x01\x05", b"\x02\x05\x00", b"\xff\xff\xff\xff\x07"):
         with pytest.raises(WireError):
             frame.end_of_header(tags, 0, flexible=True)
 
