@@ -105,6 +105,9 @@ class Journal:
         self._codec = codec
         self._blobs = blobs
         self._env = env
+        # The journal has no leaders. But an epoch lies outside the checksum, where a torn tail may have
+        # raised it unseen, and recovery takes a lower one after it for damage.
+        self._epoch = max(0, log.epoch_of(log.end_offset))
         self._snapshot_at = since  # the newest good snapshot's offset; 0 stands for none
         self._snapshot_bytes = len(snapshot)
         self._to_replay = [snapshot, *tail]
@@ -125,7 +128,7 @@ class Journal:
         records = self._records(facts)
         if not records:
             return
-        self._put(build(records, base_offset=self._log.end_offset, leader_epoch=0))
+        self._put(build(records, base_offset=self._log.end_offset, leader_epoch=self._epoch))
         self._facts_since += len(records)
         if self._log.durable:
             await self._log.wait_flushed(self._log.end_offset)
@@ -187,7 +190,7 @@ class Journal:
             self._log.end_offset,
             offset,
         )
-        self._put(_filler(self._log.end_offset, offset))
+        self._put(_filler(self._log.end_offset, offset, self._epoch))
 
     def _put(self, batch: Buffer) -> None:
         header = read_header(batch)
@@ -208,9 +211,9 @@ class Journal:
         return int(self._env.now() * 1000)
 
 
-def _filler(first: int, after: int) -> bytes:
+def _filler(first: int, after: int, epoch: int) -> bytes:
     """A batch of no records that takes the offsets from `first` up to `after`."""
-    header = BatchHeader(first, 0, 0, 2, 0, 0, after - first - 1, -1, -1, -1, -1, -1, 0)
+    header = BatchHeader(first, 0, epoch, 2, 0, 0, after - first - 1, -1, -1, -1, -1, -1, 0)
     return bytes(write_header(sealed(header)))
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 
+import msgpack
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -18,6 +19,9 @@ from rafka.env import Env
 from rafka.env.sim_disk import SimDisk
 from rafka.errors import ErrorCode, KafkaError
 from rafka.machines.facts import FactRegistry, fact
+from rafka.records.batch import read_header
+from rafka.records.build import build
+from rafka.records.record import Record
 from rafka.storage import journal as journals
 from rafka.storage.journal import JOURNAL, Journal, JournalDamaged, open_journal
 from rafka.storage.memory import MemoryBackend, MemoryLog
@@ -391,6 +395,20 @@ async def test_a_long_journal_is_read_piece_by_piece(
     _, facts = await reopened(backend, env)
 
     assert facts == [Counted(number, bytes(number * 10)) for number in range(50)]
+
+
+async def test_the_journal_goes_on_in_the_epoch_that_its_log_has(backend: MemoryBackend, env: Env) -> None:
+    """A bit of it may have flipped in a torn tail; batches of a lower epoch would be taken for damage."""
+    journal, _ = await reopened(backend, env)
+    await journal.append(counted(1))
+    log = log_of(backend)
+    batch = build([Record(0, 0, b"renamed", msgpack.packb({"name": "x"}))], base_offset=1, leader_epoch=65536)
+    log.append([batch], read_header(batch))
+
+    journal, _ = await reopened(backend, env)
+    await journal.append(counted(2))
+
+    assert [header.leader_epoch for header in log.headers(0)] == [0, 65536, 65536]
 
 
 async def test_a_log_that_lost_its_tail_goes_on_after_its_snapshot(
