@@ -88,8 +88,10 @@ class Writer:
             if replies:
                 responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
         reply_to_all = ProduceReply(responses=responses)
-        if op.acks == ALL and pending:
-            return Later(self._wait, op, reply_to_all, pending, overlaps=True)
+        if pending:
+            if op.acks == ALL:
+                return Later(self._wait, op, reply_to_all, pending, overlaps=True)
+            envelope.hasty = True
         return reply_to_all
 
     def _write(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.errors import ErrorCode
-from rafka.ops.base import Later
+from rafka.ops.base import Envelope, Later
 
 from .kit import World, batch, fetch, found, produce, produce_many, told, values
 
@@ -148,7 +150,8 @@ async def test_the_high_watermark_is_the_flushed_offset(slow: World) -> None:
     slow.log().flush()
     await slow.write(b"b")
 
-    [partition] = found(slow.answer(fetch(("t", 0, 0))))
+    stranger: Any = slow.broker.ask(Envelope(), fetch(("t", 0, 0)))
+    [partition] = found(stranger)
 
     assert (partition.high_watermark, partition.last_stable_offset) == (1, 1)
     assert values(partition.records) == [b"a"]
@@ -183,6 +186,21 @@ async def test_a_client_finds_what_was_acknowledged_to_it(slow: World) -> None:
     assert isinstance(answer, Later)
     slow.log().flush()
     assert values(found(await answer.wait())[0].records) == [b"a"]
+
+
+async def test_who_has_written_in_haste_reads_all_of_it_and_others_what_there_is(slow: World) -> None:
+    """Where there is something to read already, only its writer waits for the rest to be durable."""
+    await slow.write(b"a")
+    slow.log().flush()
+    await slow.write(b"b", acks=1)
+
+    own = slow.answer(fetch(("t", 0, 0)))
+    stranger: Any = slow.broker.ask(Envelope(), fetch(("t", 0, 0)))
+
+    assert values(found(stranger)[0].records) == [b"a"]
+    assert isinstance(own, Later)
+    slow.log().flush()
+    assert values(found(await own.wait())[0].records) == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("how", ["topic deleted", "log failed"])
