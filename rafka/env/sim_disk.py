@@ -53,6 +53,7 @@ class _Content:
         """Settle as much of the pending writes as the dice say."""
         pending = self.pending
         if not pending:
+            self.data = bytearray(self.durable)  # what a failed sync dropped was in the page cache until now
             return
         how = rng.random()
         if how < 0.25:
