@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 import pytest
+from trio.testing import MockClock
 
 from rafka.env.sim_disk import SimDisk
 from rafka.errors import ErrorCode, KafkaError
@@ -14,8 +15,6 @@ from rafka.storage.embedded import DataDirLocked, EmbeddedBackend, EmbeddedConfi
 
 from .batches import everything, everything_cold, put, sim_disk, sim_env
 from .folders import FOLDER, NAME, ONE_SEGMENT, ROOT, SETTINGS, opened, path, the_log
-
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 async def written(disk: SimDisk, batches: int = 6, *, clean: bool = False) -> list[bytes]:
@@ -47,7 +46,7 @@ def cut_to(size: int) -> Callable[[bytearray], None]:
 
 
 async def test_every_cut_within_the_last_two_batches_leaves_what_is_whole(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     caplog.set_level(logging.INFO)
     disk = sim_disk()
@@ -72,7 +71,7 @@ async def test_every_cut_within_the_last_two_batches_leaves_what_is_whole(
 
 
 @pytest.mark.parametrize("garbage", [b"\0" * 1, b"\0" * 5000, b"\xff" * 100, bytes(range(256)) * 250, b"x"])
-async def test_garbage_after_the_end_is_cut(garbage: bytes) -> None:
+async def test_garbage_after_the_end_is_cut(garbage: bytes, autojump_clock: MockClock) -> None:
     disk = sim_disk()
     batches = await written(disk)
 
@@ -82,7 +81,7 @@ async def test_garbage_after_the_end_is_cut(garbage: bytes) -> None:
     assert len(disk.contents(path(0))) == len(b"".join(batches))
 
 
-async def test_a_batch_of_another_place_is_no_part_of_the_log() -> None:
+async def test_a_batch_of_another_place_is_no_part_of_the_log(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     batches = await written(disk)
 
@@ -92,7 +91,9 @@ async def test_a_batch_of_another_place_is_no_part_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 3, 7, 8, 11, 16, 17, 22, 26, 40, 60, 61, 80])
-async def test_a_changed_byte_in_what_no_checkpoint_knows_ends_the_log_there(at: int) -> None:
+async def test_a_changed_byte_in_what_no_checkpoint_knows_ends_the_log_there(
+    at: int, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     batches = await written(disk)
     position = len(b"".join(batches[:4]))
@@ -105,7 +106,7 @@ async def test_a_changed_byte_in_what_no_checkpoint_knows_ends_the_log_there(at:
     assert await found(disk) == (b"".join(batches[:4]), 4)
 
 
-async def test_appending_goes_on_after_a_cut() -> None:
+async def test_appending_goes_on_after_a_cut(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     batches = await written(disk)
     disk.damage(path(0), cut_to(len(b"".join(batches)) - 1))
@@ -118,7 +119,7 @@ async def test_appending_goes_on_after_a_cut() -> None:
     assert await found(disk) == (b"".join(batches), 7)
 
 
-async def test_segments_after_a_cut_go_as_well() -> None:
+async def test_segments_after_a_cut_go_as_well(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk, clean=False) as backend:
         backend._shared.want_checkpoint = lambda: None
@@ -161,7 +162,9 @@ ROOT_OTHER = type(NAME)("topics/other/0")
 
 
 @pytest.mark.parametrize("clean", [True, False])
-async def test_a_log_that_lacks_flushed_bytes_is_refused_again_and_again(clean: bool) -> None:
+async def test_a_log_that_lacks_flushed_bytes_is_refused_again_and_again(
+    clean: bool, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     batches = await written(disk, clean=True)
     async with opened(disk, clean=clean):
@@ -176,7 +179,7 @@ async def test_a_log_that_lacks_flushed_bytes_is_refused_again_and_again(clean: 
         )
 
 
-async def test_a_segment_that_is_missing_is_told() -> None:
+async def test_a_segment_that_is_missing_is_told(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk) as backend:
         log = the_log(backend)
@@ -189,7 +192,7 @@ async def test_a_segment_that_is_missing_is_told() -> None:
         assert "is missing" in await refused(disk)
 
 
-async def test_a_refused_log_is_served_again_once_its_files_are_back() -> None:
+async def test_a_refused_log_is_served_again_once_its_files_are_back(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     batches = await written(disk, clean=True)
     last = disk.contents(path(0))
@@ -204,7 +207,9 @@ async def test_a_refused_log_is_served_again_once_its_files_are_back() -> None:
 # Checkpoints and formats
 
 
-async def test_after_a_clean_stop_nothing_is_walked(caplog: pytest.LogCaptureFixture) -> None:
+async def test_after_a_clean_stop_nothing_is_walked(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     batches = await written(disk, clean=True)
 
@@ -220,7 +225,9 @@ async def test_after_a_clean_stop_nothing_is_walked(caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["flip", "short", "empty", "gone"])
-async def test_a_damaged_checkpoint_costs_a_walk_and_nothing_else(damage: str, clean: bool) -> None:
+async def test_a_damaged_checkpoint_costs_a_walk_and_nothing_else(
+    damage: str, clean: bool, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     batches = await written(disk, clean=clean)
 
@@ -237,7 +244,9 @@ async def test_a_damaged_checkpoint_costs_a_walk_and_nothing_else(damage: str, c
     assert await found(disk) == (b"".join(batches), 6)
 
 
-async def test_without_a_checkpoint_a_damaged_middle_refuses_the_log_and_stays_refused() -> None:
+async def test_without_a_checkpoint_a_damaged_middle_refuses_the_log_and_stays_refused(
+    autojump_clock: MockClock,
+) -> None:
     disk = sim_disk()
     batches = await written(disk, clean=True)
 
@@ -252,7 +261,7 @@ async def test_without_a_checkpoint_a_damaged_middle_refuses_the_log_and_stays_r
     assert len(disk.contents(path(0))) == len(b"".join(batches))
 
 
-async def test_without_a_checkpoint_gaps_of_compaction_are_no_damage() -> None:
+async def test_without_a_checkpoint_gaps_of_compaction_are_no_damage(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk) as backend:
         log = the_log(backend)
@@ -268,7 +277,7 @@ async def test_without_a_checkpoint_gaps_of_compaction_are_no_damage() -> None:
         assert await everything_cold(the_log(backend)) == b"".join(kept)
 
 
-async def test_the_folder_is_used_by_one_process_at_a_time() -> None:
+async def test_the_folder_is_used_by_one_process_at_a_time(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk):
         with pytest.raises(DataDirLocked, match="data is in use by process 1"):
@@ -282,7 +291,9 @@ async def test_the_folder_is_used_by_one_process_at_a_time() -> None:
     ("meta", "why"),
     [(b'{"rafka": 2}', "has format 2"), (b"nonsense", "cannot be read"), (b"[]", "cannot be read")],
 )
-async def test_a_folder_of_an_unknown_format_is_left_alone(meta: bytes, why: str) -> None:
+async def test_a_folder_of_an_unknown_format_is_left_alone(
+    meta: bytes, why: str, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     await written(disk, clean=True)
 
@@ -300,7 +311,7 @@ async def test_a_folder_of_an_unknown_format_is_left_alone(meta: bytes, why: str
         await EmbeddedBackend(sim_env(disk), ROOT).start()
 
 
-async def test_a_folder_of_kafkas_is_refused() -> None:
+async def test_a_folder_of_kafkas_is_refused(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     disk.make_dir(ROOT)
     disk.open(f"{ROOT}/meta.properties", create=True)
@@ -322,7 +333,7 @@ async def test_a_folder_of_kafkas_is_refused() -> None:
     ],
 )
 async def test_the_epoch_is_bumped_where_readers_may_have_seen_what_is_lost(
-    durable: bool, clean: bool, epochs: list[tuple[int, int]]
+    durable: bool, clean: bool, epochs: list[tuple[int, int]], autojump_clock: MockClock
 ) -> None:
     disk = sim_disk()
     async with opened(disk, EmbeddedConfig(durable=durable), clean=clean) as backend:
@@ -338,7 +349,7 @@ async def test_the_epoch_is_bumped_where_readers_may_have_seen_what_is_lost(
         assert the_log(backend).epochs == epochs
 
 
-async def test_start_epochs_and_compaction_are_as_of_the_last_checkpoint() -> None:
+async def test_start_epochs_and_compaction_are_as_of_the_last_checkpoint(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk, clean=False) as backend:
         log = the_log(backend)
@@ -358,7 +369,7 @@ async def test_start_epochs_and_compaction_are_as_of_the_last_checkpoint() -> No
     assert disk.contents(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n3\n1 2\n4 3\n9 5\n"
 
 
-async def test_the_newest_whole_state_is_found() -> None:
+async def test_the_newest_whole_state_is_found(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     states = iter([b"one", b"two", b"three"])
     async with opened(disk, clean=False) as backend:
@@ -385,7 +396,7 @@ async def test_the_newest_whole_state_is_found() -> None:
         assert the_log(backend).saved_state is None
 
 
-async def test_the_state_is_saved_at_a_roll_and_at_the_end() -> None:
+async def test_the_state_is_saved_at_a_roll_and_at_the_end(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk) as backend:
         log = the_log(backend)
@@ -401,7 +412,9 @@ async def test_the_state_is_saved_at_a_roll_and_at_the_end() -> None:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["flip", "short", "long", "gone", "zeros"])
 @pytest.mark.parametrize("clean", [True, False])
-async def test_a_damaged_index_is_made_anew(suffix: str, damage: str, clean: bool) -> None:
+async def test_a_damaged_index_is_made_anew(
+    suffix: str, damage: str, clean: bool, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     async with opened(disk, clean=clean) as backend:
         log = the_log(backend, ONE_SEGMENT)
@@ -443,7 +456,7 @@ async def test_a_damaged_index_is_made_anew(suffix: str, damage: str, clean: boo
         assert disk.contents(path(0, suffix)) == sound[0]
 
 
-async def test_what_was_going_away_is_gone_after_a_start() -> None:
+async def test_what_was_going_away_is_gone_after_a_start(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     await written(disk)
     for name in ("00000000000000000009.log.deleted", "00000000000000000000.log.cleaned", "x.tmp"):
@@ -457,7 +470,7 @@ async def test_what_was_going_away_is_gone_after_a_start() -> None:
         assert disk.list(f"{ROOT}/topics/zz") == []
 
 
-async def test_many_logs_of_many_depths_are_found() -> None:
+async def test_many_logs_of_many_depths_are_found(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     names = [type(NAME)(name) for name in ("journal", "topics/a/0", "topics/a/1", "topics/b/0", "x/y/z/0")]
     async with opened(disk) as backend:
@@ -471,7 +484,9 @@ async def test_many_logs_of_many_depths_are_found() -> None:
     await backend.close()
 
 
-async def test_a_blob_that_is_damaged_is_not_given_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_blob_that_is_damaged_is_not_given_out(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
     disk = sim_disk()
     async with opened(disk) as backend:
         await backend.blobs.save("id", b"0123456789")
