@@ -186,7 +186,7 @@ class _Reading:
                 partition = topics.by_name(self.envelope.org_id, wanted.topic).partition(asked.partition)
         except KafkaError as unknown:
             return self._unknown(wanted, unknown.code)
-        wanted.known = True
+        wanted.known_as = partition.name
         try:
             if op.replica_id >= 0:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -201,8 +201,10 @@ class _Reading:
 
     def _unknown(self, wanted: Wanted, code: ErrorCode) -> PartitionFetchReply:
         """Known before reading: nothing to hurry for. What was there under its id is missed by its name."""
-        if wanted.known:
+        if wanted.known_as is not None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._op.by_id and self._fetcher.topics.find(self.envelope.org_id, wanted.known_as):
+                return self._error(wanted.asked, ErrorCode.INCONSISTENT_TOPIC_ID)  # made again
             if self._waited:  # it went while the request waited
                 return self._error(wanted.asked, code)
         self.unknown = True

@@ -42,7 +42,7 @@ class Wanted:
     asked: FetchPartition
     told_high_watermark: int = -1
     told_log_start: int = -1
-    known: bool = False  # it has been there when it was read before
+    known_as: str | None = None  # the topic's name, once it has been there to be read
 
 
 @attrs.define

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rafka.errors import ErrorCode
@@ -330,6 +331,9 @@ async def test_a_session_by_id_misses_a_deleted_topic_by_its_name(world: World) 
 
     assert (await one(world, again(nobody))).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert (await one(world, again(known))).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    await world.create("u")
+    partition = await one(world, attrs.evolve(again(known), session_epoch=2))
+    assert partition.error_code == ErrorCode.INCONSISTENT_TOPIC_ID, "it is not the one that the session reads"
 
 
 async def test_what_was_read_is_told_before_what_nobody_knows(world: World) -> None:
