@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from rafka.errors import ErrorCode
@@ -324,15 +323,20 @@ async def test_a_session_by_id_misses_a_deleted_topic_by_its_name(world: World) 
     known = await world.ask(fetch(("", 0, 0), topic_ids=[topic_id], session_epoch=0))
     await world.delete("u")
 
-    def again(reply: log.FetchReply) -> log.Fetch:
+    def again(reply: log.FetchReply, epoch: int = 1) -> log.Fetch:
         return log.Fetch(
-            max_wait_ms=0, min_bytes=0, topics=[], by_id=True, session_id=reply.session_id, session_epoch=1
+            max_wait_ms=0,
+            min_bytes=0,
+            topics=[],
+            by_id=True,
+            session_id=reply.session_id,
+            session_epoch=epoch,
         )
 
     assert (await one(world, again(nobody))).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert (await one(world, again(known))).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     await world.create("u")
-    partition = await one(world, attrs.evolve(again(known), session_epoch=2))
+    partition = await one(world, again(known, 2))
     assert partition.error_code == ErrorCode.INCONSISTENT_TOPIC_ID, "it is not the one that the session reads"
 
 
