@@ -89,7 +89,7 @@ class LoadedIndexes:
 
     def forget(self, segment: SegmentFile) -> None:
         """The segment is gone."""
-        segment.index = None
+        segment.forget_positions()
         self._loaded.pop(segment, None)
 
     def _drop(self, count: int, newest: SegmentFile) -> None:

@@ -113,6 +113,8 @@ class ReadLog(WrittenLog):
                     if at + OVERHEAD > begin + len(data):
                         data, begin = look.bytes(segment, min(_AHEAD, segment.size - at), at), at
                     size = batch_at(data, at - begin, at).size
+                    if at + size > segment.size:
+                        raise Damaged(at, f"a batch of {segment.path} is longer than what is there of it")
                     yield read_header(data, at - begin)
                     at += size
         except (Damaged, OSError) as error:

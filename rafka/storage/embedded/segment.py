@@ -186,6 +186,13 @@ class SegmentFile:
         if len(remembered) > _REMEMBERED:
             del remembered[next(iter(remembered))]
 
+    def forget_positions(self) -> None:
+        """Free the memory that a closed segment takes, but for its own few numbers."""
+        self.index = None
+        self._lately_next.clear()
+        self._lately_position.clear()
+        self._remembered.clear()
+
     def _walk_to(self, offset: int, look: Look, rebuilt: bool = False) -> int:
         index = look.index(self)
         at, named = index.entry_before(offset)
