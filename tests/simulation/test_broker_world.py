@@ -59,13 +59,6 @@ def test_the_worlds_are_rough_enough_to_mean_something() -> None:
     assert sum(verdict.faults for verdict in verdicts if verdict) > 20
 
 
-UNSYNCED_CUT = (
-    "rolling cuts a preallocated segment to its size and does not sync the cut; a loss of power undoes it,"
-    " and recovery takes the zeros for a torn tail and drops the segments behind them"
-)
-
-
-@pytest.mark.xfail(reason=UNSYNCED_CUT, strict=True)
 def test_preallocated_segments_keep_what_was_acknowledged_too() -> None:
     for seed in SEEDS:
         found = trial(seed, world_with_preallocation)

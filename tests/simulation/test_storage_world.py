@@ -51,13 +51,6 @@ def test_the_worlds_are_rough_enough_to_mean_something() -> None:
     assert sum(verdict.faults for verdict in verdicts if verdict) > 20
 
 
-UNSYNCED_CUT = (
-    "rolling cuts a preallocated segment to its size and does not sync the cut; a loss of power undoes it,"
-    " and recovery takes the zeros for a torn tail and drops the segments behind them"
-)
-
-
-@pytest.mark.xfail(reason=UNSYNCED_CUT, strict=True)
 def test_preallocated_segments_keep_what_was_acknowledged_too() -> None:
     for seed in SEEDS:
         found = trial(seed, world_with_preallocation)
@@ -74,9 +67,6 @@ def test_many_more_seeds(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="SimDisk still shows, after a loss of power, what a failed sync has lost", strict=True
-)
 def test_failing_syncs_end_the_process_and_lose_nothing() -> None:
     for seed in range(30):
         found = trial(seed, world_of_failing_syncs)

@@ -165,6 +165,8 @@ class WrittenLog:
         file = self._ready(active)
         if self._settings.preallocate:
             file.truncate(active.size)
+            if not active.dirty:
+                self._dirtied(active)  # an unsynced cut lets the zeros come back after a loss of power
         self._add_segment(self.end_offset)
         active.seal()
         assert active.index is not None
