@@ -20,6 +20,7 @@ _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # Linux only
 # What this process wrote last is in memory. Asking costs a copy, so it is not asked about so much of it:
 _SURELY_CACHED = 8 << 20
 _PROBE_EVERY = 128 * 1024  # what the kernel reads ahead, and forgets, at a time
+_CLOSED = 2**31 - 1  # no file has this number: every call on it is an OSError
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # tmpfs and some network file systems
 
 
@@ -97,8 +98,8 @@ class RealFile:
         os.fdatasync(self._fd)
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
             os.close(fd)
 
     def __repr__(self) -> str:

@@ -349,6 +349,22 @@ async def test_the_epoch_is_bumped_where_readers_may_have_seen_what_is_lost(
         assert the_log(backend).epochs == epochs
 
 
+async def test_an_epoch_that_was_bumped_is_not_given_out_again_without_a_checkpoint(
+    autojump_clock: MockClock,
+) -> None:
+    disk = sim_disk()
+    async with opened(disk, EmbeddedConfig(durable=False), clean=False) as backend:
+        put(the_log(backend))
+        await the_log(backend).wait_flushed(1)
+    async with opened(disk) as backend:
+        assert the_log(backend).epochs == [(0, 0), (1, 1)]
+        await backend.checkpoint()
+    disk.remove(f"{ROOT}/checkpoint")
+
+    async with opened(disk) as backend:
+        assert the_log(backend).epochs == [(0, 0), (2, 1)]
+
+
 async def test_start_epochs_and_compaction_are_as_of_the_last_checkpoint(autojump_clock: MockClock) -> None:
     disk = sim_disk()
     async with opened(disk, clean=False) as backend:

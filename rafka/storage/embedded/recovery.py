@@ -28,7 +28,7 @@ from . import names, snapshots
 from .index import DamagedIndex, Index, Progress
 from .marks import LogMark, SegmentMark
 from .scan import Batch, Damaged, batch_at, check
-from .segment import SegmentFile
+from .segment import SegmentFile, read_whole
 
 _log = logging.getLogger("rafka.storage")
 _INTERVAL = 4096  # index.interval.bytes is not known here; segments that grow on take the log's own
@@ -106,6 +106,8 @@ class _Recovery:
             for folder in self._folders_above():
                 self.disk.sync_dir(folder)
         found = self.found
+        if found.segments and not self.promised:
+            self._take_epochs()
         if found.segments:
             end_offset = found.segments[-1].next_offset
             leader_epochs.cut_tail(found.epochs, end_offset + 1)
@@ -113,6 +115,16 @@ class _Recovery:
             found.saved_state = snapshots.load(self.disk, self.folder, entries, end_offset)
             for segment in found.segments[:-1]:
                 segment.closed = True
+
+    def _take_epochs(self) -> None:
+        """Without a checkpoint: the epochs of the batches, and a later one that has no batch yet."""
+        try:
+            epochs = leader_epochs.from_text(read_whole(self.disk, f"{self.folder}/{names.EPOCHS}"))
+        except (FileNotFoundError, ValueError):
+            return
+        for epoch, offset in epochs:
+            if offset >= self.found.segments[-1].next_offset:
+                leader_epochs.grow(self.found.epochs, epoch, offset)
 
     def _folders_above(self) -> list[str]:
         parts = self.found.name.split("/")
