@@ -56,7 +56,7 @@ class Fetcher:
         reading = _Reading(self, envelope, op, asked)
         if not reading.go_on():
             return Later(self._finish, op, reading)
-        if (envelope.hasty or not reading.taken) and reading.unsettled():
+        if reading.taken < reading.limit and reading.unsettled():
             return Later(self._settle, op, reading)
         if self._must_wait(op, reading):
             return Later(self._wait, op, reading)

@@ -56,6 +56,7 @@ class Partition:
         self.producers = Producers()
         self.watchers: set[Watcher] = set()
         self._last_append_ms = -1
+        self._told = 0
         self._restore()
         # Restoring leaves the log's end as it was found: from here on this is the leader's epoch.
         self.leader_epoch = max(0, log.epoch_of(log.end_offset))
@@ -74,8 +75,8 @@ class Partition:
 
     @property
     def settled(self) -> bool:
-        """Whether all that was written may be read. If not, a sync is under way that will make it so."""
-        return self.high_watermark == self.log.end_offset
+        """Whether all that clients were told is written may be read. If not, a sync sees to it soon."""
+        return self.high_watermark >= self._told
 
     def ceiling(self, isolation_level: int) -> int:
         """Readers at this isolation level see what lies below."""
@@ -150,13 +151,17 @@ class Partition:
             await self.log.wait_flushed(offset)
 
     async def settle(self) -> None:
-        """Return once all that is written by now may be read.
+        """Return once all that clients were told by now may be read.
 
         A client whose write was answered from the page cache finds it when it then reads,
         as it would in Kafka: the reader waits for the sync that is under way, but not for ever.
         """
         with suppress(KafkaError), trio.move_on_after(SETTLE_MAX_S):
-            await self.wait_durable(self.log.end_offset)
+            await self.wait_durable(self._told)
+
+    def told(self, offset: int) -> None:
+        """A client is told of its write up to here before it is durable: acks 0 or 1."""
+        self._told = max(self._told, offset)
 
     def wake(self) -> None:
         """Tell those who wait that there is more to read, or nothing more to wait for."""

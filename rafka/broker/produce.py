@@ -91,7 +91,8 @@ class Writer:
         if pending:
             if op.acks == ALL:
                 return Later(self._wait, op, reply_to_all, pending, overlaps=True)
-            envelope.hasty = True
+            for partition, offset, _ in pending:
+                partition.told(offset)
         return reply_to_all
 
     def _write(

@@ -72,8 +72,6 @@ class Envelope:
     port: int = 0
     # Batches of this sender that were taken so far: `record.validation=sampled` looks closely at the first.
     batches: int = 0
-    # It has been told of writes before they were durable, and is to find them when it reads.
-    hasty: bool = False
 
 
 class Later(Generic[R_co]):
