@@ -22,6 +22,9 @@ from rafka.storage.embedded.log import EmbeddedLog
 from .batches import everything_cold, headers_in, put, sim_env
 
 SETTINGS = LogSettings(segment_bytes=700, index_interval_bytes=150, file_delete_delay_ms=500)
+PREALLOCATED = LogSettings(
+    segment_bytes=700, index_interval_bytes=150, file_delete_delay_ms=500, preallocate=True
+)
 NAMES = [LogName("topics/aa/0"), LogName("topics/aa/1"), LogName("topics/bb/0"), LogName("journal")]
 
 
@@ -86,7 +89,7 @@ class History:
     async def _step(self, backend: EmbeddedBackend) -> None:
         rng = self.rng
         name = rng.choice(NAMES)
-        log = backend.open(name, SETTINGS)
+        log = backend.open(name, PREALLOCATED if name == NAMES[2] else SETTINGS)
         story = self.stories.setdefault(name, Story())
         log.on_flushed = lambda: self._flushed(log, story)
         log.state_source = lambda: b"state at %d" % log.end_offset
