@@ -100,7 +100,30 @@ def errors() -> str:
     return page("Error codes", [intro, table(("code", "name", "retriable", "meaning"), rows)])
 
 
+def apis() -> str:
+    """The table of routes, which ApiVersions is read off as well."""
+    from rafka.gateway.routes import ROUTES
+
+    rows = []
+    for key, route in sorted(ROUTES.items()):
+        api = route.api
+        read, listed = f"{api.versions[0]}-{api.versions[-1]}", f"{api.listed[0]}-{api.listed[-1]}"
+        flexible = f"from {api.flexible}" if api.flexible is not None else "no"
+        answered = "gateway" if route.local is not None else "broker"
+        rows.append((str(key), api.name, read, listed, flexible, answered))
+    return page(
+        "APIs",
+        [
+            "What rafka serves, in the versions that it serves. ApiVersions tells clients the same table: what is not"
+            " in it is not served, and closes the connection as it does in Kafka. Versions that are listed and"
+            " not served are those that old clients look for, as in Kafka 4.",
+            table(("Key", "API", "Served", "Listed", "Flexible", "Answered by"), rows),
+        ],
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
+    "apis.md": apis,
     "configuration.md": configuration,
     "cli.md": command_line,
     "errors.md": errors,
