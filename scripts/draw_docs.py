@@ -115,8 +115,8 @@ def apis() -> str:
         "APIs",
         [
             "What rafka serves, in the versions that it serves. ApiVersions tells clients the same table:"
-            " what is not in it is not served, and closes the connection as it does in Kafka. Versions that are"
-            " listed and not served are those that old clients look for, as in Kafka 4.",
+            " what is not in it is not served, and closes the connection as it does in Kafka. Versions that"
+            " are listed and not served are those that old clients look for, as in Kafka 4.",
             table(("Key", "API", "Served", "Listed", "Flexible", "Answered by"), rows),
         ],
     )
