@@ -93,7 +93,7 @@ class Network(Section):
     )
     first_request_ms: int = setting(
         "network.first.request.timeout.ms",
-        10_000,
+        60_000,
         "A new connection that has not sent a whole request by then is closed.",
         Kind.LONG,
         unit="ms",
