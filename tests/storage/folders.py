@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import trio
@@ -13,7 +13,7 @@ from rafka.storage.backend import LogName, LogSettings
 from rafka.storage.embedded import EmbeddedBackend, EmbeddedConfig
 from rafka.storage.embedded.log import EmbeddedLog
 
-from .batches import sim_env
+from .batches import put, sim_env
 
 ROOT = "data"
 NAME = LogName("topics/ab/0")
@@ -49,3 +49,19 @@ def the_log(backend: EmbeddedBackend, settings: LogSettings = SETTINGS) -> Embed
 
 def path(base_offset: int, suffix: str = ".log") -> str:
     return f"{FOLDER}/{base_offset:020}{suffix}"
+
+
+async def written(disk: SimDisk, batches: int = 6, *, clean: bool = False) -> list[bytes]:
+    """A log of one segment whose end no checkpoint knows, unless the stop is clean."""
+    async with opened(disk, clean=clean) as backend:
+        log = the_log(backend, ONE_SEGMENT)
+        data = [put(log, times=[1000 + i], value=b"%d" % i * 20) for i in range(batches)]
+        await log.wait_flushed(log.end_offset)
+        return data
+
+
+def cut_to(size: int) -> Callable[[bytearray], None]:
+    def change(data: bytearray) -> None:
+        del data[size:]
+
+    return change

@@ -15,8 +15,8 @@ from rafka.storage.backend import LogName, LogSettings
 from rafka.storage.embedded import EmbeddedConfig, marks
 
 from .batches import everything_cold, put, sim_disk, sim_env
-from .conformance import NOW_MS
 from .folders import FOLDER, ONE_SEGMENT, ROOT, SETTINGS, opened, path, the_log
+from .promises import NOW_MS
 
 T = TypeVar("T")
 
