@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def main(config: Config, ready: Callable[[RunningBroker], None]) -> int:
     """Run a broker until a signal comes, having called `ready` once it serves; the exit code."""
+    _take_all_handles()
     try:
         trio.run(_serve, config, ready, strict_exception_groups=True)
     except BaseExceptionGroup as group:
@@ -61,6 +63,13 @@ async def _serve(config: Config, ready: Callable[[RunningBroker], None]) -> None
         except* StorageFailed as failed:
             _die_of_storage(failed)
     log.info("stopped")
+
+
+def _take_all_handles() -> None:
+    """Connections and segment files each need one, and the usual soft limit is far below the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _quieten_garbage_collection() -> None:

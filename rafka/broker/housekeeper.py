@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 FIRST_S: Final = 30.0  # at most so long after the start everything is done once, as in Kafka
 PRODUCERS_EVERY_MS: Final = 600_000
 REMOVE_EVERY_MS: Final = 15_000
+DELETED_AT_ONCE: Final = 64  # logs
 MAP_ENTRY_BYTES: Final = 200  # of memory for each key of a log that is being compacted
 
 
@@ -68,7 +69,10 @@ class Housekeeper:
             await self._doom.wait()
             self._doom = trio.Event()
             while self._doomed:
-                await self._backend.delete(self._doomed.pop())
+                some, self._doomed = self._doomed[:DELETED_AT_ONCE], self._doomed[DELETED_AT_ONCE:]
+                async with trio.open_nursery() as nursery:  # side by side, since they share checkpoints
+                    for name in some:
+                        nursery.start_soon(self._backend.delete, name)
 
     async def _remove(self) -> None:
         await self._backend.remove_deleted(self._now_ms())

@@ -43,15 +43,15 @@ class Network(Section):
     )
     max_connections: int = setting(
         "max.connections",
-        10_000,
+        20_000,
         "The most connections at a time. More wait to be accepted.",
         at_least=1,
         dynamic=True,
     )
     max_connections_per_ip: int = setting(
         "max.connections.per.ip",
-        1000,
-        "The most connections at a time from one address. More are closed.",
+        15_000,
+        "The most connections at a time from one address. More are closed. By default none can take every place.",
         at_least=1,
         dynamic=True,
     )
