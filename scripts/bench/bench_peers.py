@@ -81,7 +81,7 @@ class Rafka:
         env["PYTHONPATH"] = str(ROOT)
         env.pop(
             "PYTHONDONTWRITEBYTECODE", None
-        )  # what is installed by pip is compiled once, not at each start
+        )  # as where pip has compiled it
         began = time.perf_counter()
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)

@@ -51,7 +51,8 @@ class Network(Section):
     max_connections_per_ip: int = setting(
         "max.connections.per.ip",
         15_000,
-        "The most connections at a time from one address. More are closed. By default none can take every place.",
+        "The most connections at a time from one address: by default it cannot take every place."
+        " More are closed.",
         at_least=1,
         dynamic=True,
     )
