@@ -79,9 +79,7 @@ class Rafka:
         # RAFKA_KAFKA_PEER is for us: a broker takes such a name for a setting, and a wrong one.
         env = {name: value for name, value in os.environ.items() if not name.startswith("RAFKA_")}
         env["PYTHONPATH"] = str(ROOT)
-        env.pop(
-            "PYTHONDONTWRITEBYTECODE", None
-        )  # as where pip has compiled it
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # as where pip has compiled it
         began = time.perf_counter()
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
