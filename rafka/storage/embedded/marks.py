@@ -99,8 +99,15 @@ def load(disk: Disk, root: str) -> Checkpoint | None:
         return None
     if len(data) < 4 or checksum(data[4:]) != int.from_bytes(data[:4], "big"):
         return None
-    rows = msgpack.Unpacker(use_list=False, max_buffer_size=len(data))
-    rows.feed(data[4:])
+    try:
+        return _read(data[4:])
+    except (TypeError, ValueError, StopIteration):  # its sum is right, so another version wrote it
+        return None
+
+
+def _read(body: bytes) -> Checkpoint | None:
+    rows = msgpack.Unpacker(use_list=False, max_buffer_size=len(body))
+    rows.feed(body)
     form, clean, durable = next(rows)
     if form != _FORMAT:
         return None
