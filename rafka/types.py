@@ -49,11 +49,3 @@ def _shown(self: Any) -> str:
 def topic_id_text(topic_id: TopicId) -> str:
     """The id as Kafka's tools print it: unpadded base64url."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
-
-
-def topic_id_from_text(text: str) -> TopicId:
-    """The id that Kafka's tools print. Raises ValueError where it is not one."""
-    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(raw) != 16:
-        raise ValueError(f"a topic id is 22 characters of base64url, not {text!r}")
-    return TopicId(raw)

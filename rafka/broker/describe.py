@@ -5,7 +5,7 @@ All answered from what the catalog keeper has published, without asking anybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..config import Config
@@ -217,18 +217,18 @@ class Describer:
         )
 
     def log_dirs(self, envelope: Envelope, op: DescribeLogDirs) -> DescribeLogDirsReply:
+        wanted: list[tuple[LiveTopic, Sequence[int]]] = []
         if op.topics is None:
-            wanted = [(live, range(live.topic.partitions)) for live in self.topics.of(envelope.org_id)]
+            wanted += [(live, range(live.topic.partitions)) for live in self.topics.of(envelope.org_id)]
         else:
             asked: dict[str, dict[int, None]] = {}  # in order, each once
             for topic in op.topics:
                 asked.setdefault(topic.topic, {}).update(dict.fromkeys(topic.partitions))
-            wanted = []
             for name, numbers in asked.items():
                 live = self.topics.find(envelope.org_id, name)
                 if live is not None:
                     known = [i for i in numbers if 0 <= i < live.topic.partitions]
-                    wanted.append((live, known))  # type: ignore[arg-type]
+                    wanted.append((live, known))
         room = self._backend.room()
         topics = [
             LogDirTopicReply(

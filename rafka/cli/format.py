@@ -18,7 +18,6 @@ Part = Callable[[str, int, Record], bytes]
 Formatter = Callable[[str, int, Record], bytes]
 
 DEFAULT: Final = "%s\\n"
-DEFAULT_WITH_KEY: Final = "%k{}%s\\n"
 
 _TOKEN: Final = re.compile(r"%(?P<letter>.?)|\\(?:x(?P<hex>[0-9a-fA-F]{2})|(?P<escape>.?))", re.DOTALL)
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}

@@ -200,10 +200,8 @@ def dump_index(path: Path, dump: Dump) -> Iterator[Line]:
             words = "its offset is not above the one before it"
         elif known is not None and position not in known:
             words = "no batch begins at this position"
-        elif known is not None and not known[position].base_offset <= offset <= known[position].last_offset:
-            words = (
-                f"the batch there goes from {known[position].base_offset} to {known[position].last_offset}"
-            )
+        elif known is not None:
+            words = _index_fault(known[position], offset)
         before = offset
         yield dump.fault(line, words)
 

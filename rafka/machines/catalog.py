@@ -101,9 +101,6 @@ class Catalog:
     def of(self, org: OrgId) -> Iterator[Topic]:
         return (topic for (owner, _), topic in self.topics.items() if owner == org)
 
-    def partition_count(self) -> int:
-        return sum(topic.partitions for topic in self.topics.values())
-
     def overrides(self, org: OrgId, resource_type: int, name: str) -> Overrides:
         """What is set on a resource; nothing, where nothing is."""
         if resource_type == TOPIC_RESOURCE:

@@ -13,7 +13,6 @@ import attrs
 from ..setting import LONG_MAX, ConfigError, Kind, Section, setting
 
 HOUR_MS: Final = 3_600_000
-MINUTE_MS: Final = 60_000
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
