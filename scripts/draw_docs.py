@@ -204,6 +204,7 @@ _TITLES = {
     "cleaner": "Compaction",
     "producers": "Producers",
     "fetch": "Fetching",
+    "groups": "Consumer groups",
     "storage": "Storage",
     "logging": "The broker's own log",
 }

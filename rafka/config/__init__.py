@@ -20,7 +20,18 @@ import attrs
 
 from .listeners import PLAINTEXT, Listener, match_advertised
 from .places import MEMORY, Place
-from .sections import Broker, Cleaner, Fetch, LogDefaults, Logging, Network, Producers, Storage, Topics
+from .sections import (
+    Broker,
+    Cleaner,
+    Fetch,
+    Groups,
+    LogDefaults,
+    Logging,
+    Network,
+    Producers,
+    Storage,
+    Topics,
+)
 from .setting import ConfigError, Kind, Setting, as_text, settings_of
 
 if TYPE_CHECKING:
@@ -74,6 +85,7 @@ class Config:
     cleaner: Cleaner = attrs.field(factory=Cleaner)
     producers: Producers = attrs.field(factory=Producers)
     fetch: Fetch = attrs.field(factory=Fetch)
+    groups: Groups = attrs.field(factory=Groups)
     storage: Storage = attrs.field(factory=Storage)
     logging: Logging = attrs.field(factory=Logging)
     sources: Mapping[str, str] = attrs.field(factory=dict)  # of what is not by default
@@ -123,7 +135,18 @@ class Config:
                 yield part, field, about
 
 
-SECTIONS = ("broker", "network", "topics", "log", "cleaner", "producers", "fetch", "storage", "logging")
+SECTIONS = (
+    "broker",
+    "network",
+    "topics",
+    "log",
+    "cleaner",
+    "producers",
+    "fetch",
+    "groups",
+    "storage",
+    "logging",
+)
 
 
 def load(

@@ -20,6 +20,10 @@ KAFKA: dict[str, tuple[str, int]] = {
     "default.replication.factor": ("1", 3),
     "delete.topic.enable": ("true", 1),
     "fetch.max.bytes": ("57671680", 3),
+    "group.initial.rebalance.delay.ms": ("3000", 3),
+    "group.max.session.timeout.ms": ("1800000", 3),
+    "group.max.size": ("2147483647", 3),
+    "group.min.session.timeout.ms": ("6000", 3),
     "listener.security.protocol.map": (
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         2,
@@ -62,6 +66,9 @@ KAFKA: dict[str, tuple[str, int]] = {
     "min.insync.replicas": ("1", 3),
     "node.id": ("", 3),
     "num.partitions": ("1", 3),
+    "offset.metadata.max.bytes": ("4096", 3),
+    "offsets.retention.check.interval.ms": ("600000", 5),
+    "offsets.retention.minutes": ("10080", 3),
     "producer.id.expiration.ms": ("86400000", 3),
     "queued.max.request.bytes": ("-1", 5),
     "socket.request.max.bytes": ("104857600", 3),
@@ -107,6 +114,7 @@ CHANGEABLE = {
 OURS = {
     "node.id": "one node is enough to begin with: it need not be named",
     "broker.id": "as node.id",
+    "group.initial.rebalance.delay.ms": "a first member need not wait for company",
     "listeners": "not open to the network unless told to be",
     "advertised.listeners": "the address listened on",
     "listener.security.protocol.map": "names that speak for themselves are not listed",

@@ -5,6 +5,7 @@ To add one, add a field. Its key, its environment names, its checks, its line in
 """
 
 from .broker import Broker, Fetch, Producers, Topics
+from .groups import Groups
 from .log import Cleaner, LogDefaults
 from .network import Network
 from .storage import Logging, Storage
@@ -13,6 +14,7 @@ __all__ = [
     "Broker",
     "Cleaner",
     "Fetch",
+    "Groups",
     "LogDefaults",
     "Logging",
     "Network",
