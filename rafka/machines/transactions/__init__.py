@@ -1,0 +1,1 @@
+"""Transactions as state without I/O: who may write, what takes part, and how it ends."""
