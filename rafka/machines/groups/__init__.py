@@ -1,0 +1,1 @@
+"""Consumer groups: who is in, who reads what, and how far they have read. Machines without I/O."""
