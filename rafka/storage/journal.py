@@ -17,9 +17,9 @@ everything. What no copy can make good, a damaged batch or a gap, refuses the st
 a broker that forgot some facts in the middle would contradict its own answers.
 
 Rules for callers
-* `append` puts its facts in order before it first waits. So as long as an actor
-  decides and appends without an await in between, memory and journal agree
-  whenever anybody else runs, and a snapshot taken then is a consistent cut.
+* `put` puts facts in order at once, `settled` waits for them; `append` is both. So as
+  long as an actor decides and appends without an await in between, memory and journal
+  agree whenever anybody else runs, and a snapshot taken then is a consistent cut.
 * Several tasks may append at once. Each append is atomic, and the backend's flusher
   makes one sync serve them all.
 * An append that raises leaves memory ahead of the journal. Nothing can be done about
@@ -46,8 +46,8 @@ from .backend import Blobs, Log, LogBackend, LogName, LogSettings
 JOURNAL = LogName("journal")
 SEGMENT_BYTES = 16 << 20  # the head is cut by whole segments
 
-# A snapshot is due after this much journal, and not before the journal has grown as
-# large as the last snapshot: so writing snapshots at most doubles what is written.
+# A snapshot is due after so many bytes or facts of journal, and not before there are as
+# many as the last snapshot has: so writing snapshots at most doubles what is written.
 SNAPSHOT_BYTES = 8 << 20
 SNAPSHOT_FACTS = 100_000
 
@@ -109,10 +109,10 @@ class Journal:
         # raised it unseen, and recovery takes a lower one after it for damage.
         self._epoch = max(0, log.epoch_of(log.end_offset))
         self._snapshot_at = since  # the newest good snapshot's offset; 0 stands for none
-        self._snapshot_bytes = len(snapshot)
+        self._snapshot_bytes, self._snapshot_facts = len(snapshot), _count(snapshot)
         self._to_replay = [snapshot, *tail]
         self._bytes_since = sum(map(len, tail))
-        self._facts_since = sum(header.count for piece in tail for _, header in walk(piece))
+        self._facts_since = sum(map(_count, tail))
         self._snapshotting = False
 
     def replay(self) -> Iterator[Any]:
@@ -125,15 +125,29 @@ class Journal:
 
     async def append(self, facts: Iterable[Any]) -> None:
         """Return when the facts are as durable as the broker promises."""
+        if self.put(facts):
+            await self.settled()
+
+    def put(self, facts: Iterable[Any]) -> bool:
+        """Put facts in order behind all others, without waiting. Whether there were any."""
         records = self._records(facts)
         if not records:
-            return
+            return False
         self._put(build(records, base_offset=self._log.end_offset, leader_epoch=self._epoch))
         self._facts_since += len(records)
+        return True
+
+    async def settled(self) -> None:
+        """Return when all that has been put so far is as durable as the broker promises."""
         if self._log.durable:
             await self._log.wait_flushed(self._log.end_offset)
         else:
             await trio.lowlevel.checkpoint()
+
+    @property
+    def at_once(self) -> bool:
+        """Whether what is put is as durable as promised at that moment: the page cache will do."""
+        return not self._log.durable
 
     @property
     def due(self) -> bool:
@@ -141,7 +155,7 @@ class Journal:
         if self._snapshotting:
             return False
         grown = self._bytes_since >= max(SNAPSHOT_BYTES, self._snapshot_bytes)
-        return grown or self._facts_since >= SNAPSHOT_FACTS
+        return grown or self._facts_since >= max(SNAPSHOT_FACTS, self._snapshot_facts)
 
     async def snapshot(self, facts: Iterable[Any]) -> None:
         """Keep `facts` in place of all that was appended so far.
@@ -160,7 +174,7 @@ class Journal:
                 await self._log.wait_flushed(offset)
             await self._blobs.save(_SNAPSHOT.format(offset), blob)
             previous, self._snapshot_at = self._snapshot_at, offset
-            self._snapshot_bytes = len(blob)
+            self._snapshot_bytes, self._snapshot_facts = len(blob), len(facts)
             self._bytes_since -= covered_bytes
             self._facts_since -= covered_facts
             await self._forget_before(previous)
@@ -215,6 +229,10 @@ def _filler(first: int, after: int, epoch: int) -> bytes:
     """A batch of no records that takes the offsets from `first` up to `after`."""
     header = BatchHeader(first, 0, epoch, 2, 0, 0, after - first - 1, -1, -1, -1, -1, -1, 0)
     return bytes(write_header(sealed(header)))
+
+
+def _count(batches: bytes) -> int:
+    return sum(header.count for _, header in walk(batches))
 
 
 def _offsets(blobs: Blobs) -> list[int]:
