@@ -175,6 +175,7 @@ class DeleteOffsetsPartition:
 @message
 class DeleteOffsetsTopic:
     name: str
+    topic_id: TopicId = NO_TOPIC_ID  # not on the wire: the broker looks it up
     partitions: list[DeleteOffsetsPartition]
 
 
