@@ -8,11 +8,10 @@ markers, and tells `completed` of those that are written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from math import inf
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -20,6 +19,7 @@ from ...errors import ErrorCode, KafkaError
 from ...ops import txn as ops
 from ...ops.log import InitProducerId, InitProducerIdReply
 from ...types import OrgId
+from ..patterns import NotAPattern, Pattern
 from . import rules
 from .facts import PartitionsAdded, TransactionChanged, TransactionForgotten
 from .model import (
@@ -38,8 +38,6 @@ from .model import (
 )
 
 TxnFact: TypeAlias = TransactionChanged | PartitionsAdded | TransactionForgotten
-
-PATTERN_MAX: Final = 1_000  # letters
 
 
 @attrs.frozen
@@ -175,7 +173,7 @@ class Transactions:
                 and (not states or txn.state.value in states)
                 and (not ids or txn.producer_id in ids)
                 and (op.duration_filter < 0 or now_ms - txn.started_ms > op.duration_filter)
-                and (pattern is None or pattern.fullmatch(txn.key[1]))
+                and (pattern is None or pattern.matches(txn.key[1]))
             ],
         )
 
@@ -315,14 +313,10 @@ class Transactions:
         )
 
 
-def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+def _compiled(pattern: str | None) -> Pattern | None:
     if not pattern:
         return None
-    if len(pattern) > PATTERN_MAX:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"a pattern has at most {PATTERN_MAX} letters here"
-        )
     try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as wrong:
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"not a pattern: {wrong}") from wrong
+        return Pattern(pattern)
+    except NotAPattern as wrong:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(wrong)) from wrong
