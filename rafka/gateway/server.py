@@ -26,6 +26,7 @@ from .buffers import Buffers
 from .connection import Connection
 from .incoming import Incoming
 from .listeners import Bound, close_listeners
+from .local import CALLER
 from .readiness import Readiness
 from .transport import SocketTransport, StreamTransport, Transport
 
@@ -44,6 +45,7 @@ class Gateway:
     def __init__(self, config: Config, link: Link, bound: Sequence[Bound] = ()) -> None:
         network = config.network
         self.link = link
+        self.node_id = config.broker.node_id
         self.closing = False
         self.clock = trio.current_time()  # good to a second; saves a system call per request
         self.elements = network.elements
@@ -158,10 +160,12 @@ class Gateway:
         )
         connection = Connection(self, incoming, transport, envelope)
         self._connections.add(connection)
+        before = CALLER.set(envelope)
         try:
             with connection.scope:
                 await connection.serve()
         finally:
+            CALLER.reset(before)
             self._connections.discard(connection)
             if len(self._connections) < self._network.max_connections:
                 self._room.set()

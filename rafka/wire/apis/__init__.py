@@ -48,6 +48,7 @@ _MODULES: Final = {
     61: "describe_producers",
     74: "list_config_resources",
     75: "describe_topic_partitions",
+    30_000: "group_history",
 }
 
 
