@@ -15,7 +15,7 @@ import attrs
 from ..errors import ErrorCode
 from ..types import NO_TOPIC_ID, TopicId, message
 from .cluster import Cluster
-from .errors import BrokerRefused, error_code, refused
+from .errors import BrokerRefused, refused, refused_if
 from .messages import (
     AlterConfigs,
     ApiVersionsReply,
@@ -139,7 +139,7 @@ class Admin:
         return [
             Outcome(
                 subject=one.name,
-                error=_error(one.error_code, f"topic {one.name!r}", one.error_message),
+                error=refused_if(one.error_code, f"topic {one.name!r}", one.error_message),
                 topic_id=TopicId(bytes(one.topic_id)),
                 partitions=one.num_partitions,
                 replication_factor=one.replication_factor,
@@ -161,7 +161,7 @@ class Admin:
         return [
             Outcome(
                 subject=one.name or "",
-                error=_error(one.error_code, f"topic {one.name!r}", one.error_message),
+                error=refused_if(one.error_code, f"topic {one.name!r}", one.error_message),
             )
             for one in reply.responses
         ]
@@ -250,7 +250,7 @@ class Admin:
                 for topic in reply.topics:
                     for one in topic.partitions:
                         target = TopicPartition(topic.name, one.partition_index)
-                        failure = _error(one.error_code, str(target)) or failure
+                        failure = refused_if(one.error_code, str(target)) or failure
                         if not one.error_code:
                             starts[target] = one.low_watermark
             if failure is not None:
@@ -323,10 +323,6 @@ def _to_trim(targets: Iterable[TopicPartition], before: Mapping[TopicPartition, 
         entry = PartitionToTrim(partition_index=target.partition, offset=before[target])
         topics.setdefault(target.topic, []).append(entry)
     return [TopicToTrim(name=name, partitions=entries) for name, entries in topics.items()]
-
-
-def _error(number: int, subject: str, message: str | None = None) -> BrokerRefused | None:
-    return None if error_code(number) is ErrorCode.NONE else refused(number, subject, message)
 
 
 def _config(entry: ConfigEntry) -> Config:

@@ -11,6 +11,7 @@ from .admin import Admin
 from .cluster import Cluster
 from .consumer import Consumer, ConsumerSettings
 from .delivery import ProducerSettings
+from .groups import Groups
 from .model import TopicPartition
 from .nursery import background
 from .offsets import Start
@@ -19,11 +20,12 @@ from .settings import Settings
 
 
 class Client:
-    """Made by `connect`. Producers, consumers and `admin` share its connections and its metadata."""
+    """Made by `connect`. All that it gives share its connections and its metadata."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster: Final = cluster
         self.admin: Final = Admin(cluster)
+        self.groups: Final = Groups(cluster)
 
     @asynccontextmanager
     async def producer(self, **settings: Any) -> AsyncIterator[Producer]:

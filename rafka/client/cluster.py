@@ -90,6 +90,17 @@ class Cluster:
                 self._entrance.connection = await self._enter()
             return self._entrance.connection
 
+    def meet(self, node: Node) -> None:
+        """Know a broker that an answer named, though the metadata may not have it yet."""
+        self.nodes.setdefault(node.node_id, node)
+
+    def close_line(self, purpose: str) -> None:
+        """Close the connections of a purpose that has come to its end."""
+        for key in [key for key in self._lines if key[1] == purpose]:
+            connection = self._lines.pop(key).connection
+            if connection is not None:
+                connection.close(ConnectionLost(f"the connection to {connection.broker} is needed no longer"))
+
     async def controller(self) -> Connection:
         """A connection to the broker that takes administrative requests."""
         if self.controller_id is None or self.controller_id not in self.nodes:
@@ -205,14 +216,15 @@ class Cluster:
 
     # --- asking and trying again -------------------------------------------------
 
-    async def ask_any(self, request: Request[ReplyT]) -> ReplyT:
+    async def ask_any(self, request: Request[ReplyT], *, at_least: int = 0) -> ReplyT:
         """Any broker's answer. Tries another once where a connection turns out to be dead."""
+        within = self.settings.request_timeout
         connection = await self.any_connection()
         try:
-            return await connection.ask(request, within=self.settings.request_timeout)
+            return await connection.ask(request, within=within, at_least=at_least)
         except ConnectionLost:
             connection = await self.any_connection()
-            return await connection.ask(request, within=self.settings.request_timeout)
+            return await connection.ask(request, within=within, at_least=at_least)
 
     async def ask_controller(self, request: Request[ReplyT], *, at_least: int = 0) -> ReplyT:
         connection = await self.controller()

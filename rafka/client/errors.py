@@ -76,6 +76,15 @@ class CorruptBatch(ClientError):
     """A fetched batch fails its checksum or cannot be read."""
 
 
+class UnknownGroup(BrokerRefused):
+    """There is no such group."""
+
+    def __init__(self, subject: str, message: str | None = None) -> None:
+        super().__init__(
+            ErrorCode.GROUP_ID_NOT_FOUND, subject, message or "it does not exist: check the name"
+        )
+
+
 class BufferFull(ClientError):
     """A record larger than the whole buffer of the producer."""
 
@@ -102,6 +111,18 @@ def refused(number: int, subject: str, message: str | None = None) -> BrokerRefu
     code = error_code(number)
     if code in UNKNOWN_TOPIC_CODES:
         return UnknownTopic(subject, code)
+    if code is ErrorCode.GROUP_ID_NOT_FOUND:
+        return UnknownGroup(subject, message)
     if code is ErrorCode.UNKNOWN_SERVER_ERROR and number != code and message is None:
         message = f"error code {number}, which this client does not know"
     return BrokerRefused(code, subject, message)
+
+
+def refused_if(number: int, subject: str, message: str | None = None) -> BrokerRefused | None:
+    """The error for a code, None for NONE."""
+    return None if error_code(number) is ErrorCode.NONE else refused(number, subject, message)
+
+
+def group_named(group_id: str) -> str:
+    """How errors name a group."""
+    return f"group {group_id!r}"

@@ -16,6 +16,17 @@ from .admin import (
 from .base import Request
 from .cluster import ApiVersions, ApiVersionsReply, Metadata, MetadataReply
 from .data import Fetch, FetchReply, InitProducerId, ListOffsets, Produce, ProduceReply
+from .group import (
+    DeleteGroups,
+    DescribeGroups,
+    FindCoordinator,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    SyncGroup,
+)
+from .group_offsets import OffsetCommit, OffsetDelete, OffsetFetch
 
 __all__ = [
     "AlterConfigs",
@@ -23,17 +34,28 @@ __all__ = [
     "ApiVersionsReply",
     "CreatePartitions",
     "CreateTopics",
+    "DeleteGroups",
     "DeleteRecords",
     "DeleteTopics",
     "DescribeCluster",
     "DescribeConfigs",
+    "DescribeGroups",
     "Fetch",
     "FetchReply",
+    "FindCoordinator",
+    "Heartbeat",
     "InitProducerId",
+    "JoinGroup",
+    "LeaveGroup",
+    "ListGroups",
     "ListOffsets",
     "Metadata",
     "MetadataReply",
+    "OffsetCommit",
+    "OffsetDelete",
+    "OffsetFetch",
     "Produce",
     "ProduceReply",
     "Request",
+    "SyncGroup",
 ]

@@ -1,0 +1,238 @@
+"""What administrators do with consumer groups: `Client.groups`.
+
+    for group in await client.groups.list_all():
+        print(group.group_id, group.state)
+    offsets = await client.groups.offsets("billing")
+
+Groups are coordinated by different brokers; each question goes to the one that knows. Calls for
+several groups, members or partitions give what became of each; calls for one raise at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ..errors import ErrorCode
+from ..types import Buffer, message
+from ..wire.errors import WireError
+from .admin import Outcome
+from .assignors import read_assignment
+from .cluster import Cluster
+from .coordinator import Coordinator
+from .errors import UnknownGroup, group_named, refused, refused_if
+from .group_offsets import CommittedOffset, Refusals, commit_offsets, delete_offsets, fetch_offsets
+from .messages import DeleteGroups, DescribeGroups, LeaveGroup, ListGroups
+from .messages.group import (
+    DeleteGroupsReply,
+    DescribeGroupsReply,
+    GroupEntry,
+    GroupMember,
+    LeaveGroupReply,
+    ListGroupsReply,
+    MemberToLeave,
+)
+from .model import Node, TopicPartition
+
+CONSUMER: Final = "consumer"  # the protocol type of groups whose members are consumers
+DEAD: Final = "Dead"
+EMPTY: Final = "Empty"
+
+STATES_SINCE: Final = 4  # of ListGroups: lists the states, and can be asked for some only
+TYPES_SINCE: Final = 5
+MANY_LEAVERS_SINCE: Final = 3
+
+
+@message
+class GroupListing:
+    group_id: str
+    protocol_type: str
+    state: str  # empty where the broker does not say
+    type: str
+
+
+@message
+class MemberDescription:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+
+
+@message
+class GroupDescription:
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str  # how its members share the partitions
+    members: list[MemberDescription]
+    coordinator: Node
+
+
+@message
+class MemberRef:
+    """Which member: one of the two says it."""
+
+    member_id: str = ""
+    instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"member {self.member_id!r}" if self.member_id else f"instance {self.instance_id!r}"
+
+
+class Groups:
+    """`Client.groups`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    # --- what there is -----------------------------------------------------------
+
+    async def list_all(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
+        """The groups of all brokers, by name; only those in these states, or of these types, if given."""
+        request = ListGroups(states_filter=[*states], types_filter=[*types])
+        at_least = TYPES_SINCE if request.types_filter else STATES_SINCE if request.states_filter else 0
+        await self._cluster.persist(self._cluster.refresh)
+        found: dict[str, GroupListing] = {}
+        for node_id in sorted(self._cluster.nodes):
+            reply = await self._list(node_id, request, at_least)
+            for one in reply.groups:
+                found[one.group_id] = GroupListing(
+                    group_id=one.group_id,
+                    protocol_type=one.protocol_type,
+                    state=one.group_state,
+                    type=one.group_type,
+                )
+        return [found[name] for name in sorted(found)]
+
+    async def describe(self, group_id: str) -> GroupDescription:
+        """Raises UnknownGroup."""
+        coordinator = Coordinator(self._cluster, group_id)
+        reply = await coordinator.ask(DescribeGroups(groups=[group_id]), _codes_of_describe)
+        [entry] = reply.groups
+        if entry.error_code:
+            raise refused(entry.error_code, group_named(group_id), _more_than_absence(entry))
+        if entry.group_state == DEAD:  # how brokers said it before version 6
+            raise UnknownGroup(group_named(group_id))
+        return GroupDescription(
+            group_id=entry.group_id,
+            state=entry.group_state,
+            protocol_type=entry.protocol_type,
+            protocol=entry.protocol_data,
+            members=[_member(entry.protocol_type, one) for one in entry.members],
+            coordinator=self._cluster.nodes[await coordinator.node_id()],
+        )
+
+    async def _list(self, node_id: int, request: ListGroups, at_least: int) -> ListGroupsReply:
+        async def once() -> ListGroupsReply:
+            connection = await self._cluster.connection(node_id)
+            within = self._cluster.settings.request_timeout
+            reply = await connection.ask(request, within=within, at_least=at_least)
+            if reply.error_code:
+                raise refused(reply.error_code, f"the groups of broker {node_id}")
+            return reply
+
+        return await self._cluster.persist(once)
+
+    # --- offsets -----------------------------------------------------------------
+
+    async def offsets(
+        self,
+        group_id: str,
+        targets: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Where the group stands, in all partitions where none are named; only those with an offset."""
+        return await fetch_offsets(
+            Coordinator(self._cluster, group_id), targets, require_stable=require_stable
+        )
+
+    async def alter_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
+    ) -> Refusals:
+        """Put the group elsewhere. It has to have no members. A group that is not there is made by this."""
+        committed = {
+            target: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
+            for target, offset in offsets.items()
+        }
+        return await commit_offsets(Coordinator(self._cluster, group_id), committed)
+
+    async def delete_offsets(self, group_id: str, targets: Iterable[TopicPartition]) -> Refusals:
+        """Have the group forget these partitions. No member may be subscribed to their topics."""
+        return await delete_offsets(Coordinator(self._cluster, group_id), targets)
+
+    # --- taking away ---------------------------------------------------------------
+
+    async def delete(self, group_ids: Sequence[str]) -> list[Outcome]:
+        """Delete groups and their offsets. They have to have no members."""
+        outcomes = []
+        for group_id in dict.fromkeys(group_ids):
+            coordinator = Coordinator(self._cluster, group_id)
+            reply = await coordinator.ask(DeleteGroups(groups_names=[group_id]), _codes_of_delete)
+            outcomes += [
+                Outcome(subject=one.group_id, error=refused_if(one.error_code, group_named(one.group_id)))
+                for one in reply.results
+            ]
+        return outcomes
+
+    async def remove_members(
+        self, group_id: str, members: Sequence[MemberRef], *, reason: str | None = None
+    ) -> list[Outcome]:
+        """Have members leave, as if they had said so themselves. Those alive will join again."""
+        request = LeaveGroup(
+            group_id=group_id,
+            members=[
+                MemberToLeave(member_id=one.member_id, group_instance_id=one.instance_id, reason=reason)
+                for one in members
+            ],
+        )
+        coordinator = Coordinator(self._cluster, group_id)
+        reply = await coordinator.ask(request, _codes_of_leave, at_least=MANY_LEAVERS_SINCE)
+        if reply.error_code:
+            raise refused(reply.error_code, group_named(group_id))
+        return [
+            Outcome(
+                subject=str(asked), error=refused_if(left.error_code, f"{group_named(group_id)}, {asked}")
+            )
+            for asked, left in zip(members, reply.members, strict=True)
+        ]
+
+
+def _member(protocol_type: str, entry: GroupMember) -> MemberDescription:
+    return MemberDescription(
+        member_id=entry.member_id,
+        instance_id=entry.group_instance_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        assignment=_assigned(entry.member_assignment) if protocol_type == CONSUMER else (),
+    )
+
+
+def _assigned(data: Buffer) -> tuple[TopicPartition, ...]:
+    try:
+        return tuple(sorted(read_assignment(data)))
+    except WireError:  # members may write what they like
+        return ()
+
+
+def _more_than_absence(entry: GroupEntry) -> str | None:
+    """What the broker says, unless it only says that the group is not there."""
+    if entry.error_code == ErrorCode.GROUP_ID_NOT_FOUND and "not a classic group" not in (
+        entry.error_message or ""
+    ):
+        return None
+    return entry.error_message
+
+
+def _codes_of_describe(reply: DescribeGroupsReply) -> list[int]:
+    return [one.error_code for one in reply.groups]
+
+
+def _codes_of_delete(reply: DeleteGroupsReply) -> list[int]:
+    return [one.error_code for one in reply.results]
+
+
+def _codes_of_leave(reply: LeaveGroupReply) -> list[int]:
+    return [reply.error_code]
