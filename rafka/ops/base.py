@@ -85,6 +85,9 @@ class Envelope:
     port: int = 0
     # Batches of this sender that were taken so far: `record.validation=sampled` looks closely at the first.
     batches: int = 0
+    # The span that the op belongs to, in the form of W3C's `traceparent`; empty where nobody traces. It
+    # changes from op to op, and holds while `ask` runs.
+    trace: str = ""
 
 
 class Later(Generic[R_co]):
