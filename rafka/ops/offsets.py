@@ -75,6 +75,7 @@ class TxnOffsetCommit(Op[OffsetCommitReply]):
     group_instance_id: str | None = None
     topics: list[CommitTopic]
     adds_group: bool = False  # from version 5 on the group becomes part of the transaction by this
+    abortable_known: bool = True  # before version 4 a client does not know TRANSACTION_ABORTABLE
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> OffsetCommitReply:
         return OffsetCommitReply(topics=refused_topics(self.topics, code))

@@ -21,7 +21,7 @@ from ...ops.log import InitProducerId, InitProducerIdReply
 from ...types import OrgId
 from ..patterns import NotAPattern, Pattern
 from . import rules
-from .facts import PartitionsAdded, TransactionChanged, TransactionForgotten
+from .facts import TxnPartitionsAdded, TransactionChanged, TransactionForgotten
 from .model import (
     BUSY,
     FORGETTABLE,
@@ -37,7 +37,7 @@ from .model import (
     TxnState,
 )
 
-TxnFact: TypeAlias = TransactionChanged | PartitionsAdded | TransactionForgotten
+TxnFact: TypeAlias = TransactionChanged | TxnPartitionsAdded | TransactionForgotten
 
 
 @attrs.frozen
@@ -231,7 +231,7 @@ class Transactions:
         match fact:
             case TransactionChanged():
                 self._change(key, fact)
-            case PartitionsAdded():
+            case TxnPartitionsAdded():
                 self._open(self._by_key[key], fact)
             case TransactionForgotten():
                 self._by_key.pop(key, None)
@@ -265,7 +265,7 @@ class Transactions:
         if state is TxnState.ONGOING:
             self._watch(key)
 
-    def _open(self, txn: Transaction, fact: PartitionsAdded) -> None:
+    def _open(self, txn: Transaction, fact: TxnPartitionsAdded) -> None:
         if txn.state is not TxnState.ONGOING:
             txn.state, txn.partitions = TxnState.ONGOING, {}
             txn.started_ms = fact.started_ms

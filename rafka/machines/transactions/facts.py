@@ -28,7 +28,7 @@ class TransactionChanged:
 
 
 @fact("transaction-partitions-added")
-class PartitionsAdded:
+class TxnPartitionsAdded:
     """A transaction is open and these take part in it, beside those that did."""
 
     org: OrgId
@@ -44,4 +44,4 @@ class TransactionForgotten:
     transactional_id: str
 
 
-TRANSACTION_FACTS: Final = (TransactionChanged, PartitionsAdded, TransactionForgotten)
+TRANSACTION_FACTS: Final = (TransactionChanged, TxnPartitionsAdded, TransactionForgotten)

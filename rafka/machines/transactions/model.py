@@ -7,7 +7,7 @@
       └───────────── a producer asks for its id again ───────────────────────┘
 
 A transaction is decided when its PREPARE is durable; from then on it can only be
-completed. All that must survive is in a `TransactionChanged` or `PartitionsAdded`.
+completed. All that must survive is in a `TransactionChanged` or `TxnPartitionsAdded`.
 """
 
 from __future__ import annotations

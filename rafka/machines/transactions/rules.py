@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from ...errors import ErrorCode, KafkaError
-from .facts import PartitionsAdded, TransactionChanged
+from .facts import TxnPartitionsAdded, TransactionChanged
 from .model import (
     BUMPED,
     BUSY,
@@ -98,7 +98,7 @@ def check_producer(txn: Transaction | None, producer_id: int, epoch: int) -> Tra
 
 def add(
     txn: Transaction, partitions: Iterable[TopicPartition], now_ms: int, most: int
-) -> PartitionsAdded | None:
+) -> TxnPartitionsAdded | None:
     """Partitions become part of the transaction, which opens where none is open. Rules P6-P8a."""
     if txn.state in PREPARED:
         raise KafkaError(BUSY)
@@ -111,7 +111,7 @@ def add(
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"a transaction has at most {most} partitions here")
     org, transactional_id = txn.key
     started = txn.started_ms if ongoing else now_ms
-    return PartitionsAdded(org, transactional_id, new, started, now_ms)
+    return TxnPartitionsAdded(org, transactional_id, new, started, now_ms)
 
 
 def takes_part(txn: Transaction, partition: TopicPartition) -> ErrorCode:
