@@ -1,0 +1,97 @@
+"""Which levels of the protocol's features are in force: what is supported, and what an administrator chose.
+
+A feature's level tells clients how to behave: with `transaction.version` 2 they end each
+transaction with a new epoch, with less they do as they did before. A cluster begins
+with the highest levels; UpdateFeatures changes them, all that it names or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..errors import ErrorCode, KafkaError
+from ..ops.txn import FeatureResult, FeatureUpdate, UpdateFeatures, UpdateFeaturesReply
+from .facts import fact
+
+METADATA: Final = "metadata.version"
+TRANSACTIONS: Final = "transaction.version"
+# (lowest, highest) level. metadata.version tells of which Kafka release the answers are: 30 is 4.3.
+SUPPORTED: Final[Mapping[str, tuple[int, int]]] = {
+    METADATA: (7, 30),
+    TRANSACTIONS: (0, 2),
+    "eligible.leader.replicas.version": (0, 1),
+}
+UPGRADE: Final = 1
+DOWNGRADES: Final = (2, 3)  # safe and unsafe: nothing is lost here by either
+TOLD_OK: Final = "NONE"
+
+
+@fact("feature-level-set")
+class FeatureLevelSet:
+    name: str
+    level: int
+    epoch: int
+
+
+class Features:
+    """The levels in force. `epoch` grows with each change, so that clients know which answer is newer."""
+
+    def __init__(self) -> None:
+        self.levels = {name: highest for name, (_, highest) in SUPPORTED.items()}
+        self.epoch = 0
+
+    def update(self, op: UpdateFeatures) -> tuple[list[FeatureLevelSet], UpdateFeaturesReply]:
+        """KafkaError, in Kafka's words, where one of the changes cannot be made."""
+        levels = dict(self.levels)
+        for asked in op.feature_updates:
+            if why := self._objection(asked, levels.get(asked.feature, 0)):
+                raise KafkaError(
+                    ErrorCode.INVALID_UPDATE_VERSION,
+                    f"The update failed for all features since the following feature had an error: {why}",
+                )
+            levels[asked.feature] = asked.max_version_level
+        changed = [
+            FeatureLevelSet(name, level, self.epoch + 1)
+            for name, level in levels.items()
+            if level != self.levels[name]
+        ]
+        results = [
+            FeatureResult(feature=asked.feature, error_message=TOLD_OK) for asked in op.feature_updates
+        ]
+        reply = UpdateFeaturesReply(results=results if op.results_told else ())
+        return ([] if op.validate_only else changed), reply
+
+    def _objection(self, asked: FeatureUpdate, now: int) -> str | None:
+        name, level = asked.feature, asked.max_version_level
+        start = f"Invalid update version {level} for feature {name}. "
+        if asked.upgrade_type not in (UPGRADE, *DOWNGRADES):
+            return start + "The controller does not support the given upgrade type."
+        if name not in SUPPORTED:
+            return start + "This broker does not support this feature."
+        low, high = SUPPORTED[name]
+        if level < 0:
+            return start + "A feature version cannot be less than 0."
+        if not low <= level <= high:
+            return start + f"This broker only supports versions {low}-{high}"
+        if level < now and asked.upgrade_type == UPGRADE:
+            return (
+                start + "Can't downgrade the version of this feature without setting the upgrade type to"
+                " either safe or unsafe downgrade."
+            )
+        if name == METADATA and level != now:
+            return f"{METADATA} is what this release of the broker answers as: {now}. It cannot be changed."
+        return None
+
+    def apply(self, fact: FeatureLevelSet) -> None:
+        low, high = SUPPORTED.get(fact.name, (0, -1))
+        if low <= fact.level <= high:  # else it was set by a release that knew more
+            self.levels[fact.name] = fact.level
+        self.epoch = max(self.epoch, fact.epoch)
+
+    def facts(self) -> Iterator[FeatureLevelSet]:
+        """What an administrator chose. The rest goes by the release."""
+        chosen = [name for name, level in self.levels.items() if level != SUPPORTED[name][1]]
+        if self.epoch:
+            for name in chosen or [TRANSACTIONS]:  # one at the least, to keep the epoch
+                yield FeatureLevelSet(name, self.levels[name], self.epoch)
