@@ -1,0 +1,67 @@
+"""How a group looks from outside: DescribeGroups, ListGroups, and what it is subscribed to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...errors import ErrorCode
+from ...ops.group import DescribedGroup, DescribedMember, ListedGroup
+from .core import CONSUMER, Core
+from .model import State, Token
+from .roster import Member
+
+CLASSIC: Final = "classic"  # the type of every group that JoinGroup makes
+
+
+def describe(core: Core[Token], absence_told: bool) -> DescribedGroup:
+    if core.state is State.DEAD:
+        return described_absent(core.group_id, absence_told)
+    name = core.protocol_name if core.state is State.STABLE else None
+    return DescribedGroup(
+        group_id=core.group_id,
+        group_state=core.state.shown,
+        protocol_type=core.protocol_type or "",
+        protocol_data=name or "",
+        members=[_described(member, name) for member in core.roster.by_id.values()],
+    )
+
+
+def described_absent(group_id: str, absence_told: bool) -> DescribedGroup:
+    """Old clients take the state for the answer; newer ones are told an error."""
+    if not absence_told:
+        return DescribedGroup(group_id=group_id, group_state=State.DEAD.shown)
+    return DescribedGroup(
+        group_id=group_id,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message=f"Group {group_id} not found.",
+        group_state=State.DEAD.shown,
+    )
+
+
+def listed(core: Core[Token]) -> ListedGroup:
+    return ListedGroup(
+        group_id=core.group_id,
+        protocol_type=core.protocol_type or "",
+        group_state=core.state.shown,
+        group_type=CLASSIC,
+    )
+
+
+def subscribed_to(core: Core[Token], topic: str) -> bool | None:
+    """None where nobody can tell: metadata that cannot be read, or that is not for us to read."""
+    if not core.roster:
+        return False
+    if core.protocol_type != CONSUMER:
+        return None
+    return core.subscriptions.includes(topic)
+
+
+def _described(member: Member[Token], protocol_name: str | None) -> DescribedMember:
+    return DescribedMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.offers[protocol_name] if protocol_name is not None else b"",
+        member_assignment=member.assignment,
+    )

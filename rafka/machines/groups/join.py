@@ -1,0 +1,152 @@
+"""JoinGroup: who may come in, under which id, and whether everybody has to join again for it.
+
+The rules are evaluated from the top; their order is Kafka's, and clients depend on it. A member
+that comes without an id is given one and asked to come again with it, so that a client that
+gives up leaves no member behind; a member with an instance id is let in at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...errors import ErrorCode, KafkaError
+from ...ops.group import JoinGroup
+from .core import Cause, Core, join_refused
+from .events import Trigger
+from .model import Caller, Decision, GroupRules, Moment, State, Token
+from .rebalance import maybe_complete, rebalance_or_complete, welcome
+from .replace import replace
+from .roster import Member, Protocols, protocols_of
+
+_FIRST_JOIN: Final = 300.0  # how long a new member may wait in its first join, in seconds
+
+
+def check_join(op: JoinGroup, rules: GroupRules) -> None:
+    """What is refused whether or not there is such a group."""
+    if not op.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    if not rules.min_session_ms <= op.session_timeout_ms <= rules.max_session_ms:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+    if len(op.protocols) > rules.max_protocols:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "more protocols than a member may offer")
+    if sum([len(p.metadata) + len(p.name) for p in op.protocols]) > rules.max_metadata_bytes:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "more metadata than a member may bring")
+
+
+def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Moment) -> Decision[Token]:
+    check_join(op, core.rules)
+    if core.state is State.DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if not _has_room(core, op.member_id):
+        return _turn_away(core, op.member_id, token, now)
+    if not _supported(core, op):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if op.member_id:
+        return _join_with_id(core, op, caller, token, now)
+    if op.group_instance_id is not None:
+        old = core.roster.by_instance.get(op.group_instance_id)
+        if old is not None:
+            return replace(core, old, op, caller, token, now)
+        return _add(core, core.new_id(op.group_instance_id), op, caller, token, now)
+    member_id = core.new_id(caller.client_id)
+    if op.id_required:
+        return _give_id(core, member_id, op, token, now)
+    return _add(core, member_id, op, caller, token, now)
+
+
+def _has_room(core: Core[Token], member_id: str) -> bool:
+    """While a generation forms, places are for those who come; later for those who are in."""
+    if core.state is State.EMPTY:
+        return True
+    member = core.roster.by_id.get(member_id)
+    if core.state is State.PREPARING:
+        rejoins = member is not None and member.join_waiter is not None
+        return rejoins or core.joined < core.rules.max_size
+    return member is not None or len(core.roster) < core.rules.max_size
+
+
+def _turn_away(core: Core[Token], member_id: str, token: Token, now: Moment) -> Decision[Token]:
+    out = Decision.of(token, join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+    if (member := core.roster.by_id.get(member_id)) is not None:
+        core.remove([member], now, out)
+        maybe_complete(core, now, out)  # the others need not wait for whoever was turned away
+    return out
+
+
+def _supported(core: Core[Token], op: JoinGroup) -> bool:
+    if core.state is State.EMPTY:
+        return bool(op.protocol_type) and bool(op.protocols)
+    return op.protocol_type == core.protocol_type and core.roster.all_support_any(
+        p.name for p in op.protocols
+    )
+
+
+def _give_id(core: Core[Token], member_id: str, op: JoinGroup, token: Token, now: Moment) -> Decision[Token]:
+    """KIP-394: an id that nobody comes back with is forgotten after a session timeout."""
+    if len(core.pending) >= core.rules.max_pending:
+        # Retried by every client after its back-off, with the same coordinator.
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "too many ids given out and not used")
+    core.pending.add(member_id)
+    core.sessions.arm(member_id, now.at + op.session_timeout_ms / 1000)
+    return Decision.of(token, join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+
+
+def _join_with_id(
+    core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Moment
+) -> Decision[Token]:
+    if op.member_id in core.pending:
+        if op.group_instance_id is not None:
+            return Decision.of(token, join_refused(ErrorCode.UNKNOWN_SERVER_ERROR))  # as Kafka: no such way
+        core.drop_pending(op.member_id)
+        return _add(core, op.member_id, op, caller, token, now)
+    member = core.roster.identify(op.member_id, op.group_instance_id)
+    return _rejoin(core, member, op, token, now)
+
+
+def _add(
+    core: Core[Token], member_id: str, op: JoinGroup, caller: Caller, token: Token, now: Moment
+) -> Decision[Token]:
+    out: Decision[Token] = Decision()
+    member: Member[Token] = Member(
+        member_id=member_id,
+        group_instance_id=op.group_instance_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        session_ms=op.session_timeout_ms,
+        rebalance_ms=op.rebalance_timeout_ms,
+        protocols=protocols_of(op),
+        is_new=True,
+    )
+    if not core.roster:
+        core.protocol_type = op.protocol_type
+    core.roster.add(member)
+    core.leader = core.leader or member_id
+    core.newcomer = core.gathering
+    core.sessions.arm(member_id, now.at + _FIRST_JOIN)
+    core.park_join(member, token, now, out)
+    rebalance_or_complete(core, Cause(Trigger.MEMBER_JOINED, member_id, op.reason or ""), now, out)
+    return out
+
+
+def _rejoin(
+    core: Core[Token], member: Member[Token], op: JoinGroup, token: Token, now: Moment
+) -> Decision[Token]:
+    """A member that is in joins again: to be told what it is in, or since something has changed."""
+    protocols = protocols_of(op)
+    same = protocols == member.protocols
+    leads = member.member_id == core.leader
+    if same and (core.state is State.COMPLETING or (core.state is State.STABLE and not leads)):
+        return Decision.of(token, welcome(core, member))
+
+    out: Decision[Token] = Decision()
+    _update(core, member, op, protocols)
+    core.park_join(member, token, now, out)
+    trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
+    rebalance_or_complete(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
+    return out
+
+
+def _update(core: Core[Token], member: Member[Token], op: JoinGroup, protocols: Protocols) -> None:
+    core.roster.change_offer(member, protocols)
+    member.session_ms = op.session_timeout_ms
+    member.rebalance_ms = op.rebalance_timeout_ms

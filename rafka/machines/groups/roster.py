@@ -1,0 +1,153 @@
+"""Who is in a group, and what they offer: members in the order of joining, kept countable.
+
+A group may have thousands of members, so what is asked at every request is counted as members
+come and go: how many support a protocol, who holds an instance id. What is asked once in a
+generation (the vote, the longest timeout) looks at everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic
+
+import attrs
+
+from ...errors import ErrorCode, KafkaError
+from ...ops.group import JoinedMember, JoinGroup
+from .facts import SettledMember
+from .model import Token
+
+Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the preferred one first
+
+
+def protocols_of(op: JoinGroup) -> Protocols:
+    return tuple([(protocol.name, protocol.metadata) for protocol in op.protocols])
+
+
+@attrs.define(eq=False)
+class Member(Generic[Token]):
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_ms: int
+    rebalance_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False  # its first join has not been answered: its session has not begun
+    join_waiter: Token | None = None
+    sync_waiter: Token | None = None
+    paused_at: float | None = None  # since when it knows that it must not read
+    offers: dict[str, bytes] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.offer(self.protocols)
+
+    def offer(self, protocols: Protocols) -> None:
+        """A name that is listed twice counts once, with what was said first."""
+        self.protocols = protocols
+        self.offers = dict(reversed(protocols))
+
+    def settled(self, protocols: Protocols, assignment: bytes) -> SettledMember:
+        return SettledMember(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_ms=self.session_ms,
+            rebalance_ms=self.rebalance_ms,
+            protocols=protocols,
+            assignment=assignment,
+        )
+
+    @classmethod
+    def returned(cls, kept: SettledMember) -> Member[Token]:
+        return cls(
+            member_id=kept.member_id,
+            group_instance_id=kept.group_instance_id,
+            client_id=kept.client_id,
+            client_host=kept.client_host,
+            session_ms=kept.session_ms,
+            rebalance_ms=kept.rebalance_ms,
+            protocols=kept.protocols,
+            assignment=kept.assignment,
+        )
+
+
+@attrs.define(eq=False)
+class Roster(Generic[Token]):
+    by_id: dict[str, Member[Token]] = attrs.Factory(dict)
+    by_instance: dict[str, Member[Token]] = attrs.Factory(dict)
+    _supporters: dict[str, int] = attrs.Factory(dict)
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def add(self, member: Member[Token]) -> None:
+        self.by_id[member.member_id] = member
+        if member.group_instance_id is not None:
+            self.by_instance[member.group_instance_id] = member
+        self._count(member, 1)
+
+    def remove(self, member: Member[Token]) -> None:
+        del self.by_id[member.member_id]
+        if member.group_instance_id is not None:
+            del self.by_instance[member.group_instance_id]
+        self._count(member, -1)
+
+    def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
+        if protocols != member.protocols:
+            self._count(member, -1)
+            member.offer(protocols)
+            self._count(member, 1)
+
+    def identify(self, member_id: str, instance_id: str | None) -> Member[Token]:
+        """The member that is meant. Refused where it is not in, or another holds its instance id."""
+        if instance_id is not None:
+            holder = self.by_instance.get(instance_id)
+            if holder is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "nobody has this instance id")
+            if holder.member_id != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+            return holder
+        member = self.by_id.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    def all_support_any(self, names: Iterable[str]) -> bool:
+        """Whether all who are in support at least one of these."""
+        return any(self._supporters.get(name, 0) == len(self.by_id) for name in names)
+
+    def elected_protocol(self) -> str:
+        """The vote: each member for the first of its protocols that all support; the most votes win."""
+        common = {name for name, count in self._supporters.items() if count == len(self.by_id)}
+        if len(common) == 1:
+            return common.pop()
+        votes: dict[str, int] = {}
+        for member in self.by_id.values():
+            choice = next(name for name, _ in member.protocols if name in common)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)  # the first of equals: whose voter joined first
+
+    def longest_rebalance_ms(self) -> int:
+        return max((member.rebalance_ms for member in self.by_id.values()), default=0)
+
+    def roll(self, protocol_name: str) -> Sequence[JoinedMember]:
+        """What the leader has to know to share out partitions."""
+        return [
+            JoinedMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.offers[protocol_name],
+            )
+            for member in self.by_id.values()
+        ]
+
+    def _count(self, member: Member[Token], by: int) -> None:
+        for name in member.offers:
+            count = self._supporters.get(name, 0) + by
+            if count:
+                self._supporters[name] = count
+            else:
+                del self._supporters[name]
