@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
+from .links import LinkAddress
 from .listeners import PLAINTEXT, Listener, match_advertised
 from .places import MEMORY, Place
 from .sections import (
@@ -25,6 +26,7 @@ from .sections import (
     Cleaner,
     Fetch,
     Groups,
+    Link,
     LogDefaults,
     Logging,
     Network,
@@ -44,6 +46,7 @@ __all__ = [
     "ConfigError",
     "Explained",
     "Kind",
+    "LinkAddress",
     "Listener",
     "Place",
     "Setting",
@@ -87,6 +90,7 @@ class Config:
     fetch: Fetch = attrs.field(factory=Fetch)
     groups: Groups = attrs.field(factory=Groups)
     storage: Storage = attrs.field(factory=Storage)
+    link: Link = attrs.field(factory=Link)
     logging: Logging = attrs.field(factory=Logging)
     sources: Mapping[str, str] = attrs.field(factory=dict)  # of what is not by default
     warnings: tuple[str, ...] = ()  # to be said once, when there is a log to say it to
@@ -145,6 +149,7 @@ SECTIONS = (
     "fetch",
     "groups",
     "storage",
+    "link",
     "logging",
 )
 

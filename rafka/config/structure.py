@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, get_origin
 import attrs
 import cattrs
 
+from .links import LinkAddress, parse_link
 from .listeners import Listener, parse_listener
 from .places import Place, parse_place
 from .setting import ConfigError, Setting, settings_of
@@ -26,7 +27,7 @@ _COMMA: Final = re.compile(r"\s*,\s*")
 def structured(given: Given, section: type[Any], field: str) -> object:
     """The value as the section's field has it. Raises ConfigError."""
     about, wanted = _field(section, field)
-    optional = wanted in (int | None, str | None)
+    optional = wanted in (int | None, str | None, LinkAddress | None)
     if optional and given.value == "":
         return None
     try:
@@ -53,6 +54,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(float, _number)
     converter.register_structure_hook(str, _text)
     converter.register_structure_hook(Place, lambda value, _: parse_place(_text(value)))
+    converter.register_structure_hook(LinkAddress, lambda value, _: parse_link(_text(value)))
     converter.register_structure_hook_func(
         lambda t: t == tuple[str, ...], lambda value, _: tuple(_list(value))
     )

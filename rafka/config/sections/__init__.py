@@ -6,6 +6,7 @@ To add one, add a field. Its key, its environment names, its checks, its line in
 
 from .broker import Broker, Fetch, Producers, Topics
 from .groups import Groups
+from .link import Link
 from .log import Cleaner, LogDefaults
 from .network import Network
 from .storage import Logging, Storage
@@ -15,6 +16,7 @@ __all__ = [
     "Cleaner",
     "Fetch",
     "Groups",
+    "Link",
     "LogDefaults",
     "Logging",
     "Network",
