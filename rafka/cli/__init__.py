@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "topic": "create, list, describe, alter and delete topics",
     "produce": "write records to a topic, from a file or as you type",
     "consume": "read records of a topic",
+    "group": "list, describe, move and delete consumer groups; how far behind they are",
     "cluster": "show brokers, APIs and settings of a cluster",
     "log": "look into segment files",
     "bench": "measure producing and consuming",

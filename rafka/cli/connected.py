@@ -83,7 +83,7 @@ async def targets_of(client: Client, topic: str, partitions: list[int] | None = 
     return [TopicPartition(topic, partition) for partition in wanted]
 
 
-def confirm(question: str) -> None:
+def confirm(question: str, otherwise: str = "nothing was deleted") -> None:
     """Ask on the terminal; anything but yes ends the command."""
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        raise CommandError("nothing was deleted")
+        raise CommandError(otherwise)

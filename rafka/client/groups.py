@@ -20,7 +20,7 @@ from .admin import Outcome
 from .assignors import read_assignment
 from .cluster import Cluster
 from .coordinator import Coordinator
-from .errors import UnknownGroup, group_named, refused, refused_if
+from .errors import BrokerRefused, UnknownGroup, group_named, refused, refused_if
 from .group_offsets import CommittedOffset, Refusals, commit_offsets, delete_offsets, fetch_offsets
 from .messages import DeleteGroups, DescribeGroups, LeaveGroup, ListGroups
 from .messages.group import (
@@ -32,6 +32,7 @@ from .messages.group import (
     ListGroupsReply,
     MemberToLeave,
 )
+from .messages.history import GroupHistory, GroupHistoryReply
 from .model import Node, TopicPartition
 
 CONSUMER: Final = "consumer"  # the protocol type of groups whose members are consumers
@@ -107,12 +108,12 @@ class Groups:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Raises UnknownGroup."""
+        """Raises UnknownGroup where there is none, BrokerRefused with its code where it is not classic."""
         coordinator = Coordinator(self._cluster, group_id)
         reply = await coordinator.ask(DescribeGroups(groups=[group_id]), _codes_of_describe)
         [entry] = reply.groups
         if entry.error_code:
-            raise refused(entry.error_code, group_named(group_id), _more_than_absence(entry))
+            raise _refusal(entry)
         if entry.group_state == DEAD:  # how brokers said it before version 6
             raise UnknownGroup(group_named(group_id))
         return GroupDescription(
@@ -162,6 +163,26 @@ class Groups:
     async def delete_offsets(self, group_id: str, targets: Iterable[TopicPartition]) -> Refusals:
         """Have the group forget these partitions. No member may be subscribed to their topics."""
         return await delete_offsets(Coordinator(self._cluster, group_id), targets)
+
+    # --- how it came to be so --------------------------------------------------------
+
+    async def history(self, group_id: str, *, after: int = 0, max_wait: float = 0) -> GroupHistoryReply:
+        """The rebalances with a number above `after`, oldest first; waits so long for one, in seconds.
+
+        Only rafka keeps them: raises UnsupportedVersion of any other broker.
+        """
+        request = GroupHistory(group_id=group_id, after=after, max_wait_ms=int(max_wait * 1000))
+        coordinator = Coordinator(self._cluster, group_id)
+
+        async def once() -> GroupHistoryReply:
+            within = max_wait + self._cluster.settings.request_timeout
+            reply = await coordinator.ask_once(request, purpose=f"history of {group_id}", within=within)
+            coordinator.check(reply.error_code)
+            if reply.error_code:
+                raise refused(reply.error_code, group_named(group_id), reply.error_message)
+            return reply
+
+        return await self._cluster.persist(once)
 
     # --- taking away ---------------------------------------------------------------
 
@@ -217,13 +238,14 @@ def _assigned(data: Buffer) -> tuple[TopicPartition, ...]:
         return ()
 
 
-def _more_than_absence(entry: GroupEntry) -> str | None:
-    """What the broker says, unless it only says that the group is not there."""
-    if entry.error_code == ErrorCode.GROUP_ID_NOT_FOUND and "not a classic group" not in (
-        entry.error_message or ""
-    ):
-        return None
-    return entry.error_message
+def _refusal(entry: GroupEntry) -> BrokerRefused:
+    if entry.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+        return refused(entry.error_code, group_named(entry.group_id), entry.error_message)
+    if "not a classic group" in (entry.error_message or ""):
+        return BrokerRefused(
+            ErrorCode.GROUP_ID_NOT_FOUND, group_named(entry.group_id), "its members speak a newer protocol"
+        )
+    return UnknownGroup(group_named(entry.group_id))
 
 
 def _codes_of_describe(reply: DescribeGroupsReply) -> list[int]:

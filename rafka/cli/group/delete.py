@@ -1,0 +1,38 @@
+"""`rafka group delete`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ...client import Client
+from ..connected import add_command, add_json, confirm
+from ..output import add_bootstrap
+from .shared import run_with_groups, tell
+
+
+def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_command(
+        commands,
+        "delete",
+        _delete,
+        "delete groups and their offsets; asks first on a terminal",
+        """\
+  rafka group delete billing
+  rafka group delete billing audit --yes
+""",
+    )
+    parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_json(parser)
+    add_bootstrap(parser)
+
+
+def _delete(args: argparse.Namespace) -> int:
+    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+        confirm(f"Delete {', '.join(args.groups)} with all offsets?")
+
+    async def delete(client: Client) -> int:
+        return tell(args, "group", await client.groups.delete(args.groups), "deleted")
+
+    return run_with_groups(args, delete)

@@ -1,0 +1,57 @@
+"""`rafka group delete-offsets`: have a group forget where it stands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ...client import Client
+from ...client.admin import Outcome
+from ..connected import add_command, add_json, checked, confirm
+from ..output import CommandError, add_bootstrap
+from .shared import add_topics, parse_scope, run_with_groups, tell
+
+
+def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_command(
+        commands,
+        "delete-offsets",
+        _delete_offsets,
+        "have a group forget how far it read a topic; asks first on a terminal",
+        """\
+  rafka group delete-offsets billing --topic orders
+  rafka group delete-offsets billing --topic orders:0,2 --topic payments
+""",
+    )
+    parser.add_argument("group", metavar="GROUP")
+    add_topics(parser, required=True)
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_json(parser)
+    add_bootstrap(parser)
+
+
+def _delete_offsets(args: argparse.Namespace) -> int:
+    scopes = [checked(parse_scope, text) for text in args.topics]
+    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+        confirm(f"Have {args.group} forget its offsets of {', '.join(args.topics)}?")
+
+    async def forget(client: Client) -> int:
+        # What the group has, not what the topic has: offsets may be left of a topic that is gone.
+        committed = await client.groups.offsets(args.group)
+        if not committed:
+            await client.groups.describe(args.group)
+        targets = []
+        for topic, partitions in scopes:
+            found = [
+                target
+                for target in sorted(committed)
+                if target.topic == topic and (partitions is None or target.partition in partitions)
+            ]
+            if not found:
+                raise CommandError(f"group {args.group!r} has no offsets of {topic!r}: nothing was deleted")
+            targets += found
+        refusals = await client.groups.delete_offsets(args.group, dict.fromkeys(targets))
+        outcomes = [Outcome(subject=str(target), error=error) for target, error in sorted(refusals.items())]
+        return tell(args, "partition", outcomes, "forgotten")
+
+    return run_with_groups(args, forget)
