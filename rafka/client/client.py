@@ -17,6 +17,7 @@ from .nursery import background
 from .offsets import Start
 from .producer import Producer
 from .settings import Settings
+from .transactions import Transactions
 
 
 class Client:
@@ -26,6 +27,7 @@ class Client:
         self.cluster: Final = cluster
         self.admin: Final = Admin(cluster)
         self.groups: Final = Groups(cluster)
+        self.transactions: Final = Transactions(cluster)
 
     @asynccontextmanager
     async def producer(self, **settings: Any) -> AsyncIterator[Producer]:

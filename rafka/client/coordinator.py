@@ -1,4 +1,4 @@
-"""The broker that coordinates a group: found when first asked, and found again when it has moved.
+"""The broker that coordinates a group or a transactional id: found when asked, and again when it has moved.
 
 A coordinator may be another broker tomorrow, or still be loading what it has to know. Both are
 passing errors; whoever asks through here is spared them for as long as one call may take.
@@ -27,6 +27,7 @@ from .model import Node
 ReplyT = TypeVar("ReplyT")
 
 GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
 MANY_KEYS: Final = 4  # the first version of FindCoordinator that takes more than one key
 
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
@@ -34,17 +35,18 @@ PASSING: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNST
 
 
 class Coordinator:
-    """Of one group."""
+    """Of one group, or of one transactional id."""
 
-    def __init__(self, cluster: Cluster, group_id: str) -> None:
+    def __init__(self, cluster: Cluster, group_id: str, key_type: int = GROUP_KEY) -> None:
         self.group_id: Final = group_id
+        self._key_type = key_type
         self._cluster = cluster
         self._node_id: int | None = None
 
     async def node_id(self) -> int:
         """Who it is. One try; what fails may be tried again where `retriable` says so."""
         if self._node_id is None:
-            nodes = await find_coordinators(self._cluster, [self.group_id])
+            nodes = await find_coordinators(self._cluster, [self.group_id], self._key_type)
             self._node_id = nodes[self.group_id].node_id
         return self._node_id
 
@@ -93,34 +95,36 @@ class Coordinator:
         if code in MOVED:
             self.forget()
         if code in PASSING:
-            raise refused(number, group_named(self.group_id))
+            raise refused(number, _named(self.group_id, self._key_type))
 
 
-async def find_coordinators(cluster: Cluster, groups: Sequence[str]) -> dict[str, Node]:
-    """Who coordinates each of these groups. One try."""
+async def find_coordinators(
+    cluster: Cluster, keys: Sequence[str], key_type: int = GROUP_KEY
+) -> dict[str, Node]:
+    """Who coordinates each of these groups, or transactional ids. One try."""
     try:
-        found = await _find_together(cluster, groups)
+        found = await _find_together(cluster, keys, key_type)
     except UnsupportedVersion:
-        found = [await _find_one(cluster, group) for group in groups]
+        found = [await _find_one(cluster, key, key_type) for key in keys]
     nodes = {}
     for one in found:
         if one.error_code:
-            raise _not_found(one)
+            raise _not_found(one, key_type)
         node = Node(node_id=one.node_id, host=one.host, port=one.port)
         cluster.meet(node)
         nodes[one.key] = node
     return nodes
 
 
-async def _find_together(cluster: Cluster, groups: Sequence[str]) -> list[FoundCoordinator]:
-    request = FindCoordinator(key="", coordinator_keys=list(groups), key_type=GROUP_KEY)
+async def _find_together(cluster: Cluster, keys: Sequence[str], key_type: int) -> list[FoundCoordinator]:
+    request = FindCoordinator(key="", coordinator_keys=list(keys), key_type=key_type)
     return (await cluster.ask_any(request, at_least=MANY_KEYS)).coordinators
 
 
-async def _find_one(cluster: Cluster, group: str) -> FoundCoordinator:
-    reply = await cluster.ask_any(FindCoordinator(key=group, coordinator_keys=[group], key_type=GROUP_KEY))
+async def _find_one(cluster: Cluster, key: str, key_type: int) -> FoundCoordinator:
+    reply = await cluster.ask_any(FindCoordinator(key=key, coordinator_keys=[key], key_type=key_type))
     return FoundCoordinator(
-        key=group,
+        key=key,
         node_id=reply.node_id,
         host=reply.host,
         port=reply.port,
@@ -129,7 +133,11 @@ async def _find_one(cluster: Cluster, group: str) -> FoundCoordinator:
     )
 
 
-def _not_found(answer: FoundCoordinator) -> ClientError:
+def _named(key: str, key_type: int) -> str:
+    return group_named(key) if key_type == GROUP_KEY else f"transactional id {key!r}"
+
+
+def _not_found(answer: FoundCoordinator, key_type: int) -> ClientError:
     # Kafka sends the message "NONE" or an empty one where there is nothing to say.
     message = answer.error_message if answer.error_message not in ("", "NONE") else None
-    return refused(answer.error_code, group_named(answer.key), message)
+    return refused(answer.error_code, _named(answer.key, key_type), message)
