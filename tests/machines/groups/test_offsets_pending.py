@@ -174,21 +174,30 @@ def test_a_producer_that_was_replaced_adds_nothing() -> None:
     assert everything(offsets) == {T0: 50, T1: 51}
 
 
-def test_a_snapshot_keeps_what_is_pending_and_what_has_overtaken_it() -> None:
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("ends", "left"),
+    [
+        ({P: True, Q: True}, {T0: 60, T1: 61}),
+        ({Q: True, P: True}, {T0: 60, T1: 61}),
+        ({P: True, Q: False}, {T0: 7, T1: 51}),
+        ({Q: False, P: False}, {T0: 7}),
+    ],
+)
+def test_a_snapshot_keeps_what_is_pending_and_what_has_overtaken_it(
+    restarts: int, ends: dict[int, bool], left: dict[tuple[str, int], int]
+) -> None:
     """Overtaken on one partition, waiting on the other, and a second transaction after both."""
     offsets = new()
     commit_pending(offsets, P, {T0: (50, "p", 1), T1: 51}, epoch=3)
     commit(offsets, {T0: 7})
     commit_pending(offsets, Q, {T0: 60, T1: 61})
 
-    for first, second, left in ((P, Q, {T0: 60, T1: 61}), (Q, P, {T0: 60, T1: 61})):
-        again = replayed(replayed(offsets))
-        assert fetch(again, T0, T1, stable=True) == [UNSTABLE, UNSTABLE]
-        settle(again, first, committed=True)
-        settle(again, second, committed=True)
-        assert everything(again, stable=True) == left
+    for _ in range(restarts):
+        offsets = replayed(offsets)
+    unstable = fetch(offsets, T0, T1, stable=True)
+    for producer, committed in ends.items():
+        settle(offsets, producer, committed)
 
-    again = replayed(offsets)
-    settle(again, P, committed=True)
-    settle(again, Q, committed=False)
-    assert everything(again, stable=True) == {T0: 7, T1: 51}
+    assert unstable == [UNSTABLE, UNSTABLE]
+    assert everything(offsets, stable=True) == left
