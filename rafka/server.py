@@ -2,7 +2,7 @@
 
     storage         flusher
     └─ actors       catalog keeper, housekeeper
-       └─ edges     gateway: listeners, and a task for each client
+       └─ edges     gateway: listeners, and a task for each client; gateways that are processes of their own
 
 Closing goes inside out: clients are answered and let go first, then the actors end,
 then the logs are flushed and marked as cleanly closed. If something inside fails, nothing
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from contextlib import ExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -29,9 +29,9 @@ from .broker.offsets import Offsets
 from .broker.produce import Writer
 from .broker.producer_ids import ProducerIds
 from .broker.topics import Topics
-from .config import Config, ConfigError
+from .config import Config, ConfigError, LinkAddress
 from .env import Env, real_env
-from .gateway.listeners import Bound, bind_listeners, close_listeners
+from .gateway.listeners import Bound, bind_listeners, bootstrap, close_listeners
 from .gateway.server import Gateway
 from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
 from .machines.facts import FactRegistry
@@ -41,6 +41,10 @@ from .ops.base import Envelope
 from .storage.backend import LogBackend, LogName
 from .storage.journal import JOURNAL, Journal, open_journal
 from .types import TopicId
+
+if TYPE_CHECKING:
+    from .apart import MeetingPlace
+    from .link.serving import LinkServer
 
 NEVER_BY_BYTES: Final = 1 << 62
 PARKED_MAX_S: Final = 60.0  # a fetch waits no longer than this, whatever its client says
@@ -55,6 +59,7 @@ class RunningBroker:
     bound: list[Bound]
     cluster_id: str
     _gateway: Gateway
+    link_address: LinkAddress | None = None  # where gateways of their own reach it, with the true port
 
     async def serve_stream(self, stream: trio.abc.Stream, envelope: Envelope | None = None) -> None:
         """Serve a client over any Trio stream, until it goes."""
@@ -63,9 +68,7 @@ class RunningBroker:
     @property
     def bootstrap(self) -> str:
         """HOST:PORT of the first listener."""
-        listener = self.bound[0].listener
-        host = "127.0.0.1" if listener.everywhere else listener.host
-        return f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
+        return bootstrap(self.bound)
 
 
 @asynccontextmanager
@@ -75,34 +78,53 @@ async def open_broker(
     """Recover what is stored, serve inside the block, and close in good order at its end."""
     config = config or Config()
     env = env or real_env()
-    bound = bind_listeners(config.network) if listen else []
-    try:
+    with ExitStack() as taken:
+        bound = bind_listeners(config.network) if listen else []
+        taken.callback(close_listeners, bound)
+        meeting = None
+        if config.link.address is not None:
+            from .apart import meeting_place
+
+            meeting = taken.enter_context(meeting_place(config.link.address))
         backend = make_backend(config, env)
         names = await backend.start()
-    except BaseException:
-        close_listeners(bound)
-        raise
-    async with trio.open_nursery() as storage:
-        await storage.start(backend.run)
-        assembly = await _assemble(config, env, backend, names)
-        async with trio.open_nursery() as actors:
-            await actors.start(assembly.keeper.run)
-            await actors.start(assembly.housekeeper.run)
-            gateway = Gateway(config, assembly.broker, bound)
-            assembly.configs.on_change.append(gateway.reconfigure)
-            async with trio.open_nursery() as edges:
-                await edges.start(gateway.run)
-                running = RunningBroker(
-                    config, assembly.broker, bound, assembly.topics.catalog.cluster_id, gateway
-                )
-                yield running
-                gateway.close()
-                assembly.broker.fetcher.close()
-                edges.cancel_scope.deadline = trio.current_time() + config.broker.shutdown_grace_ms / 2000
-            actors.cancel_scope.cancel()
-        storage.cancel_scope.cancel()
-    with trio.CancelScope(shield=True):
-        await backend.close()
+        async with trio.open_nursery() as storage:
+            await storage.start(backend.run)
+            assembly = await _assemble(config, env, backend, names)
+            async with trio.open_nursery() as actors:
+                await actors.start(assembly.keeper.run)
+                await actors.start(assembly.housekeeper.run)
+                gateway = Gateway(assembly.configs.current, assembly.broker, bound)
+                assembly.configs.on_change.append(gateway.reconfigure)
+                async with trio.open_nursery() as edges:
+                    await edges.start(gateway.run)
+                    gateways = await _serve_gateways(meeting, assembly, edges) if meeting else None
+                    yield RunningBroker(
+                        config,
+                        assembly.broker,
+                        bound,
+                        assembly.topics.catalog.cluster_id,
+                        gateway,
+                        meeting.address if meeting else None,
+                    )
+                    gateway.close()
+                    if gateways is not None:
+                        gateways.close()
+                    assembly.broker.fetcher.close()
+                    edges.cancel_scope.deadline = trio.current_time() + config.broker.shutdown_grace_ms / 2000
+                actors.cancel_scope.cancel()
+            storage.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await backend.close()
+
+
+async def _serve_gateways(meeting: MeetingPlace, assembly: _Assembly, edges: trio.Nursery) -> LinkServer:
+    """Take ops from gateways that are processes of their own."""
+    from .apart import link_server
+
+    server = link_server(meeting, assembly.broker, assembly.topics.catalog.cluster_id, assembly.configs)
+    await edges.start(server.run)
+    return server
 
 
 def make_backend(config: Config, env: Env) -> LogBackend:

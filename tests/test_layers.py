@@ -43,6 +43,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "cli": ANYTHING,
     "daemon": ANYTHING,
     "server": ANYTHING,
+    "apart": ANYTHING,
     "testing": ANYTHING,
     "__init__": ANYTHING,
     "__main__": ANYTHING,

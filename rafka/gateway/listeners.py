@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from ..config import ConfigError, Listener
+from ..config.listeners import address
 from ..config.sections import Network
 
 BACKLOG: Final = 1024
@@ -42,6 +43,12 @@ def close_listeners(bound: Sequence[Bound]) -> None:
     for each in bound:
         for sock in each.sockets:
             sock.close()
+
+
+def bootstrap(bound: Sequence[Bound]) -> str:
+    """HOST:PORT of the first listener, for clients on this machine."""
+    listener = bound[0].listener
+    return address("127.0.0.1" if listener.everywhere else listener.host, listener.port)
 
 
 def _bind(listener: Listener) -> tuple[socket.socket, ...]:

@@ -1,4 +1,8 @@
-"""What carries ops from a gateway to the broker: a call within one process."""
+"""What carries ops from a gateway to the broker.
+
+In one process it is a call: the broker itself is a `Link`. Between two it is `packed`,
+msgpack frames over a stream, which `serving` takes up at the broker's end.
+"""
 
 from __future__ import annotations
 
@@ -14,3 +18,7 @@ class Link(Protocol):
     """
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]: ...
+
+
+class LinkMismatch(Exception):
+    """Gateway and broker are of releases that do not understand each other."""

@@ -1,0 +1,311 @@
+"""The gateway's half of a link between two processes: as `Link`, over a stream to the broker.
+
+`ask` packs the op at once and puts it in line; what it gives is always a `Later`, or a
+refusal. Ops of one connection reach the broker in the order in which they were asked,
+and what the broker must not do at the same time it keeps apart itself: so all but
+those that may be held for long (`refusals.PATIENT`) overlap.
+
+A connection that goes takes its waiting along: the broker is told that nobody waits
+any more, which lets go of what the waiting held and of nothing else. A member whose
+JoinGroup was parked is a member still.
+
+While there is no broker every op is refused at once, with an error that makes clients
+try again; what was under way when it went is refused likewise.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, Generic
+
+import attrs
+import trio
+
+from ..ops.base import Envelope, Later, Op, R
+from ..ops.packing import Packing, converter, packing_of
+from . import refusals
+from .frames import Framed, Kind, LinkBroken, packed_frame
+from .hello import MAX_HANDSHAKE, Welcome, greet
+from .room import Room
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 10.0
+
+
+@attrs.frozen(kw_only=True)
+class Patience:
+    """How long to wait before another try to connect, and before silence means that nobody is there."""
+
+    first_s: float = 0.05
+    most_s: float = 1.0
+    ping_s: float = 5.0
+    chance: Callable[[], float] = lambda: 0.5  # 0 to 1: so that gateways do not come all at once
+
+
+class PackedLink:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[trio.abc.Stream]],
+        *,
+        to: str,
+        name: str = "",
+        patience: Patience | None = None,
+        on_settings: Callable[[Mapping[str, str]], None] = lambda settings: None,
+    ) -> None:
+        self.welcome: Welcome | None = None  # the last one
+        self.to = to  # the broker's address, for people
+        self.name = name  # ours, for the broker's log
+        self.on_settings = on_settings
+        self._connect = connect
+        self._patience = patience or Patience()
+        self._conversation: _Conversation | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._conversation is not None and not self._conversation.leaving
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        conversation = self._conversation
+        if conversation is None or conversation.leaving:
+            return refusals.unsent(op)  # type: ignore[no-any-return]
+        return conversation.ask(envelope, op)
+
+    async def run(self, *, task_status: trio.TaskStatus[Welcome] = trio.TASK_STATUS_IGNORED) -> None:
+        """Connect, and again whenever the connection is lost. Started once a broker has answered.
+
+        LinkMismatch where gateway and broker do not understand each other.
+        """
+        patience = self._patience
+        delay, complained, started = patience.first_s, False, False
+        while True:
+            try:
+                conversation = await self._begin()
+            except (OSError, LinkBroken) as why:
+                if not complained:
+                    log.warning("no broker at %s: %s; trying again until there is one", self.to, _reason(why))
+                    complained = True
+                await trio.sleep(delay * (0.5 + patience.chance()))
+                delay = min(delay * 2, patience.most_s)
+                continue
+            delay, complained = patience.first_s, False
+            welcome = conversation.welcome
+            log.info("connected to the broker at %s: cluster %s", self.to, welcome.cluster_id)
+            if not started:
+                task_status.started(welcome)
+                started = True
+            try:
+                why_it_ended = await conversation.run(patience.ping_s)
+            finally:
+                self._conversation = None
+                conversation.end()
+            log.warning(
+                "the broker at %s has gone: %s; clients are told to try again until it is back",
+                self.to,
+                why_it_ended,
+            )
+            complained = True
+
+    async def _begin(self) -> _Conversation:
+        stream: trio.abc.Stream | None = None
+        with trio.move_on_after(CONNECT_S):
+            stream = await self._connect()
+        if stream is None:
+            raise LinkBroken(f"it did not answer within {CONNECT_S:g} s")
+        framed = Framed(stream, MAX_HANDSHAKE)
+        try:
+            welcome = await greet(framed, self.name)
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        self.welcome = welcome
+        self.on_settings(welcome.settings)
+        self._conversation = _Conversation(stream, framed, welcome, self.on_settings)
+        return self._conversation
+
+
+def _reason(why: OSError | LinkBroken) -> str:
+    return (why.strerror if isinstance(why, OSError) else None) or str(why) or type(why).__name__
+
+
+class _Asked(Generic[R]):
+    """An op under way."""
+
+    __slots__ = ("fields", "id", "lost", "op", "packing", "size", "waiter")
+
+    def __init__(self, id: int, op: Op[R], packing: Packing, size: int) -> None:
+        self.id = id
+        self.op = op
+        self.packing = packing
+        self.size = size  # 0 for those that are not counted
+        self.fields: Any = None  # of the reply
+        self.lost = False  # it will not come
+        self.waiter: trio.Event | None = None
+
+    def wake(self) -> None:
+        if self.waiter is not None:
+            self.waiter.set()
+
+
+@attrs.define(eq=False)
+class _Sender:
+    """One of the gateway's connections, as the broker has been told of it."""
+
+    number: int
+    told: object
+    gone: weakref.ref[Envelope]
+
+
+class _Conversation:
+    """What is said over one stream, from the handshake until it breaks."""
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        framed: Framed,
+        welcome: Welcome,
+        on_settings: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        self.welcome = welcome
+        self.leaving = False  # the broker takes no more
+        self._stream = stream
+        self._framed = framed
+        self._on_settings = on_settings
+        self._limits = welcome.limits
+        self._room = Room(welcome.limits)
+        self._asked: dict[int, _Asked[Any]] = {}
+        self._last_id = 0
+        self._senders: dict[int, _Sender] = {}  # by id() of the envelope, which lives as long as its entry
+        self._last_sender = 0
+        self._envelope_fields = converter().get_unstructure_hook(Envelope)
+
+    # --- asking -----------------------------------------------------------------------
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        code = op.code
+        packing = packing_of(code)
+        self._last_id = id = self._last_id + 1
+        frame = packed_frame(Kind.ASK, id, self._sender(envelope), code, packing.op_fields(op))
+        size = len(frame)
+        most = self._limits.group_op_bytes if code in refusals.ABOUT_GROUPS else self._limits.op_bytes
+        if size > most:
+            return refusals.too_large(op, size, most)  # type: ignore[no-any-return]
+        if code in refusals.PATIENT:
+            asked = self._send(_Asked(id, op, packing, 0), frame)
+            return Later(self._wait, asked, overlaps=False)
+        asked = _Asked(id, op, packing, size)
+        if self._room.take_at_once(size):
+            return Later(self._wait, self._send(asked, frame), overlaps=True)
+        return Later(self._wait_for_room, asked, frame, overlaps=False)
+
+    def _send(self, asked: _Asked[R], frame: bytes) -> _Asked[R]:
+        self._asked[asked.id] = asked
+        self._framed.put_packed(frame)
+        return asked
+
+    async def _wait(self, asked: _Asked[R]) -> R:
+        if asked.fields is None and not asked.lost:
+            asked.waiter = trio.Event()
+            try:
+                await asked.waiter.wait()
+            except trio.Cancelled:
+                self._forget(asked)
+                raise
+        if asked.lost:
+            return refusals.unknown(asked.op)  # type: ignore[no-any-return]
+        if asked.fields is _NOT_SERVED:
+            return refusals.not_served(asked.op)  # type: ignore[no-any-return]
+        return asked.packing.reply_of(asked.fields)  # type: ignore[no-any-return]
+
+    async def _wait_for_room(self, asked: _Asked[R], frame: bytes) -> R:
+        """Too much is under way: this op takes its turn before it is sent."""
+        await self._room.take(asked.size)
+        if self._room.closed:
+            return refusals.unsent(asked.op)  # type: ignore[no-any-return]
+        return await self._wait(self._send(asked, frame))
+
+    def _forget(self, asked: _Asked[Any]) -> None:
+        """Nobody waits any more. What is done soon is let finish: its room is the broker's until then."""
+        if asked.op.code in refusals.PATIENT and self._asked.pop(asked.id, None) is not None:
+            self._framed.put(Kind.CANCEL, asked.id)
+
+    def _sender(self, envelope: Envelope) -> int:
+        """The number under which the broker knows whoever asks; it is told of what has changed."""
+        told = self._envelope_fields(envelope)
+        sender = self._senders.get(id(envelope))
+        if sender is None:
+            self._last_sender += 1
+            gone = weakref.ref(envelope, partial(self._hung_up, id(envelope)))
+            self._senders[id(envelope)] = sender = _Sender(self._last_sender, told, gone)
+        elif sender.told == told:
+            return sender.number
+        sender.told = told
+        self._framed.put(Kind.OPEN, sender.number, told)
+        return sender.number
+
+    def _hung_up(self, key: int, _: object) -> None:
+        sender = self._senders.pop(key, None)
+        if sender is not None and not self._room.closed:
+            self._framed.put(Kind.CLOSE, sender.number)
+
+    # --- life ---------------------------------------------------------------------------
+
+    async def run(self, ping_s: float) -> str:
+        """Until the stream ends; why."""
+        why = ["it closed the connection"]
+        try:
+            async with trio.open_nursery() as nursery:
+
+                async def end_with(part: Callable[[], Awaitable[None]]) -> None:
+                    try:
+                        await part()
+                    except LinkBroken as broken:
+                        why[0] = str(broken)
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(end_with, self._framed.send_all)
+                nursery.start_soon(end_with, self._read)
+                nursery.start_soon(end_with, partial(self._framed.keep_awake, ping_s))
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+        return "it was stopped" if self.leaving else why[0]
+
+    def end(self) -> None:
+        """Nothing more comes: let everybody who waits know."""
+        self._room.close()
+        lost, self._asked = list(self._asked.values()), {}
+        for asked in lost:
+            asked.lost = True
+            asked.wake()
+        self._senders.clear()
+
+    async def _read(self) -> None:
+        while (frames := await self._framed.receive()) is not None:
+            for _, frame in frames:
+                kind = frame[0]
+                if kind == Kind.REPLY:
+                    self._replied(frame[1], frame[2])
+                elif kind == Kind.UNKNOWN:
+                    self._replied(frame[1], _NOT_SERVED)
+                elif kind == Kind.SETTINGS:
+                    self._on_settings(frame[1])
+                elif kind == Kind.BYE and not self.leaving:
+                    self.leaving = True
+                    self._framed.put(Kind.BYE)
+                elif kind != Kind.PING:
+                    raise LinkBroken(f"a frame of kind {kind} came")
+
+    def _replied(self, id: int, fields: object) -> None:
+        asked = self._asked.pop(id, None)
+        if asked is not None:  # else it was not waited for any more
+            asked.fields = fields
+            if asked.size:
+                self._room.give_back(asked.size)
+            asked.wake()
+
+
+_NOT_SERVED: Final = object()

@@ -1,0 +1,286 @@
+"""The broker's half of a link between two processes: gateways attach, their ops are asked of a `Link`.
+
+Ops of one of a gateway's connections are asked in the order in which they came. While
+an answer holds up what follows (a parked JoinGroup, a topic in the making) the ops of
+that connection wait, and those of others go on; answers leave as they become ready.
+
+Nothing is read while too much is under way or too many answers lie unsent: a gateway
+feels that on its stream. Answers that may take long are not counted, as each
+connection waits for one at most.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import trio
+
+from ..errors import ErrorCode, KafkaError
+from ..ops.base import Envelope, Later, Op
+from ..ops.packing import Packing, UnknownOp, envelope_of, packing_of
+from . import Link, LinkMismatch
+from .frames import Framed, Kind, LinkBroken
+from .hello import MAX_HANDSHAKE, Welcome, receive_gateway
+
+log = logging.getLogger(__name__)
+
+UNSENT_MOST: Final = 16 * 1024 * 1024  # answers that lie unsent before no more is read
+PING_S: Final = 5.0
+
+
+class LinkServer:
+    """Serves gateways, as many as come."""
+
+    def __init__(
+        self,
+        link: Link,
+        welcome: Callable[[], Welcome],
+        listeners: Sequence[trio.abc.Listener[trio.abc.Stream]] = (),
+        ping_s: float = PING_S,
+    ) -> None:
+        self.link = link
+        self.ping_s = ping_s
+        self._welcome = welcome
+        self._listeners = list(listeners)
+        self._peers: set[_Peer] = set()
+        self._closing = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until `close` has been called and every gateway has its answers."""
+        async with trio.open_nursery() as attached, trio.open_nursery() as listening:
+            if self._listeners:
+                listening.start_soon(
+                    partial(
+                        trio.serve_listeners, self.serve_stream, self._listeners, handler_nursery=attached
+                    )
+                )
+            task_status.started()
+            await self._closing.wait()
+            listening.cancel_scope.cancel()
+
+    async def serve_stream(self, stream: trio.abc.Stream) -> None:
+        """Serve one gateway, until it goes."""
+        framed = Framed(stream, MAX_HANDSHAKE)
+        name = "a gateway"
+        try:
+            welcome = self._welcome()
+            name = await receive_gateway(framed, welcome)
+            peer = _Peer(self.link, framed, welcome)
+            self._peers.add(peer)
+            log.info("gateway %s is attached", name)
+            try:
+                if self._closing.is_set():
+                    peer.say_bye()
+                why = await peer.serve(self.ping_s)
+            finally:
+                self._peers.discard(peer)
+            log.info("gateway %s has gone: %s", name, why)
+        except (LinkBroken, LinkMismatch) as wrong:
+            log.warning("%s is not served: %s", name, wrong)
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    def tell(self, settings: Mapping[str, str]) -> None:
+        """What was changed on the broker, to all gateways."""
+        for peer in self._peers:
+            peer.framed.put(Kind.SETTINGS, dict(settings))
+
+    def close(self) -> None:
+        """Take no more ops. `run` ends when those that were taken are answered."""
+        self._closing.set()
+        for peer in self._peers:
+            peer.say_bye()
+
+
+@attrs.define(eq=False)
+class _Sender:
+    """One of the gateway's connections."""
+
+    envelope: Envelope
+    held: deque[tuple[int, Packing, Op[Any], int]] = attrs.field(factory=deque)
+    holding: int = 0  # the id of the op that holds up the others; 0: none does
+    waiting: trio.CancelScope | None = None
+
+
+class _Peer:
+    """A gateway that is attached."""
+
+    def __init__(self, link: Link, framed: Framed, welcome: Welcome) -> None:
+        self.framed = framed
+        self._ask_link = link.ask
+        self._limits = welcome.limits
+        self._senders: dict[int, _Sender] = {}
+        self._holding: dict[int, _Sender] = {}  # by the id of the op that holds up the others
+        self._ops = 0  # under way and counted
+        self._bytes = 0
+        self._eased = trio.Event()
+
+    def say_bye(self) -> None:
+        self.framed.put(Kind.BYE)
+
+    async def serve(self, ping_s: float) -> str:
+        """Until the stream ends, or the gateway has answered our BYE and has its answers; why it ended."""
+        why = ["it closed the connection"]
+        async with trio.open_nursery() as everything:
+
+            async def end_with(part: Callable[[], Any]) -> None:
+                try:
+                    await part()
+                except LinkBroken as broken:
+                    why[0] = str(broken)
+                everything.cancel_scope.cancel()
+
+            async def converse() -> None:
+                async with trio.open_nursery() as work:
+                    self._work = work
+                    if not await self._read():
+                        work.cancel_scope.cancel()  # nobody is there to take the answers
+                        return
+                why[0] = "this broker stops"
+                await self.framed.room(0)
+
+            everything.start_soon(end_with, self.framed.send_all)
+            everything.start_soon(end_with, partial(self.framed.keep_awake, ping_s))
+            await end_with(converse)
+        return why[0]
+
+    # --- what comes -----------------------------------------------------------------------
+
+    async def _read(self) -> bool:
+        """Take up what comes, until the gateway asks no more. Whether it still listens."""
+        while (frames := await self.framed.receive()) is not None:
+            for size, frame in frames:
+                if not self._take_up(frame, size):
+                    return True
+            await self.framed.room(UNSENT_MOST)
+            while self._ops >= self._limits.ops or self._bytes > self._limits.bytes:
+                await self._eased.wait()
+        return False
+
+    def _take_up(self, frame: tuple[Any, ...], size: int) -> bool:
+        """One frame. False: it is the last."""
+        try:
+            kind = frame[0]
+            if kind == Kind.ASK:
+                _, id, number, code, fields = frame
+                sender = self._senders[number]
+                packing = packing_of(code)
+                op = packing.op_of(fields)
+            elif kind == Kind.OPEN:
+                self._open(frame[1], envelope_of(frame[2]))
+            elif kind == Kind.CANCEL:
+                self._cancel(self._holding.get(frame[1]))
+            elif kind == Kind.CLOSE:
+                self._close(self._senders.pop(frame[1]))
+            elif kind not in (Kind.PING, Kind.BYE):
+                raise ValueError(f"a frame of kind {kind}")
+        except UnknownOp:
+            self.framed.put(Kind.UNKNOWN, id)
+        except (ValueError, TypeError, KeyError, IndexError) as wrong:
+            raise LinkBroken(f"what it says is not understood: {wrong!r}") from wrong
+        else:
+            if kind == Kind.ASK:
+                self._asked(id, sender, packing, op, size)
+        return bool(kind != Kind.BYE)
+
+    def _open(self, number: int, told: Envelope) -> None:
+        """A new connection, or a known one that says something else of itself."""
+        sender = self._senders.get(number)
+        if sender is not None:
+            told.batches = sender.envelope.batches
+            sender.envelope = told
+        else:
+            told.batches = 0
+            self._senders[number] = _Sender(told)
+
+    def _close(self, sender: _Sender) -> None:
+        """Its connection has gone: what was not begun is not, and nobody waits for what was."""
+        for _, _, _, size in sender.held:
+            self._done(size)
+        sender.held.clear()
+        self._cancel(sender)
+
+    def _cancel(self, sender: _Sender | None) -> None:
+        """Its answer is not waited for any more. What the op did stays done."""
+        if sender is not None and sender.waiting is not None:
+            sender.waiting.cancel()
+
+    # --- what is asked --------------------------------------------------------------------
+
+    def _asked(self, id: int, sender: _Sender, packing: Packing, op: Op[Any], size: int) -> None:
+        if sender.holding:
+            sender.held.append((id, packing, op, size))
+            self._begun(size)
+        else:
+            self._ask(id, sender, packing, op, size)
+
+    def _ask(self, id: int, sender: _Sender, packing: Packing, op: Op[Any], size: int) -> None:
+        answer = self._ask_link(sender.envelope, op)
+        if not isinstance(answer, Later):
+            self._reply(id, packing, op, answer)
+        elif answer.overlaps:
+            self._begun(size)
+            self._work.start_soon(self._finish, id, packing, op, answer, size)
+        else:
+            sender.holding = id
+            sender.waiting = trio.CancelScope()
+            self._holding[id] = sender
+            self._work.start_soon(self._hold_up, id, sender, packing, op, answer)
+
+    async def _finish(self, id: int, packing: Packing, op: Op[Any], later: Later[Any], size: int) -> None:
+        """Wait for one answer, while others of the same connection are waited for."""
+        reply = await self._outcome(op, later)
+        self._done(size)
+        self._reply(id, packing, op, reply)
+
+    async def _hold_up(
+        self, id: int, sender: _Sender, packing: Packing, op: Op[Any], later: Later[Any]
+    ) -> None:
+        """Wait for an answer that comes before anything else of its connection is begun."""
+        assert sender.waiting is not None
+        with sender.waiting:
+            reply = await self._outcome(op, later)
+            await self.framed.room(UNSENT_MOST)
+            self._reply(id, packing, op, reply)
+        del self._holding[id]
+        sender.holding = 0
+        sender.waiting = None
+        while sender.held and not sender.holding:
+            next_id, packing, op, size = sender.held.popleft()
+            self._done(size)
+            self._ask(next_id, sender, packing, op, size)
+
+    async def _outcome(self, op: Op[Any], later: Later[Any]) -> Any:
+        try:
+            return await later.wait()
+        except KafkaError as refused:
+            return op.refusal(refused.code, refused.message)
+        except Exception:  # a mistake of ours: the client is told so, and others go on
+            return self._our_fault(op)
+
+    def _our_fault(self, op: Op[Any]) -> Any:
+        log.exception("%s failed", type(op).__name__)
+        return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _reply(self, id: int, packing: Packing, op: Op[Any], reply: Any) -> None:
+        try:
+            self.framed.put(Kind.REPLY, id, packing.reply_fields(reply))
+        except Exception:
+            self.framed.put(Kind.REPLY, id, packing.reply_fields(self._our_fault(op)))
+
+    # --- bounds ---------------------------------------------------------------------------
+
+    def _begun(self, size: int) -> None:
+        self._ops += 1
+        self._bytes += size
+
+    def _done(self, size: int) -> None:
+        self._ops -= 1
+        self._bytes -= size
+        self._eased.set()
+        self._eased = trio.Event()
