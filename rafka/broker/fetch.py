@@ -153,7 +153,7 @@ class _Reading:
                 self._take(self._error(asked, broken.code))
             else:
                 self.readable.append((partition, asked, ceiling))
-                self._take(self._found(partition, asked, ceiling, records))
+                self._take(self._found(partition, asked, records))
 
     def unsettled(self) -> list[Partition]:
         """Partitions with records that are written and may not be read yet."""
@@ -194,7 +194,7 @@ class _Reading:
                 partition.check_epoch(asked.current_leader_epoch)
             if asked.last_fetched_epoch >= 0 and (diverging := _divergence(partition, asked)):
                 self.hurry = True
-                return self._found(partition, asked, asked.fetch_offset, diverging=diverging)
+                return self._found(partition, asked, diverging=diverging)
             return self._read_log(partition, asked)
         except KafkaError as refused:
             return self._error(asked, refused.code, partition)
@@ -228,17 +228,16 @@ class _Reading:
                 records = log.read(offset, ceiling, size, whole)
         if records is None:
             return None
-        return self._found(partition, asked, ceiling, records)
+        return self._found(partition, asked, records)
 
     def _found(
         self,
         partition: Partition,
         asked: FetchPartition,
-        ceiling: int,
         records: bytes = b"",
         diverging: EpochEnd | None = None,
     ) -> PartitionFetchReply:
-        aborted = partition.aborted(asked.fetch_offset, ceiling) if self._op.isolation_level else None
+        aborted = partition.aborted(asked.fetch_offset, records) if self._op.isolation_level else None
         return PartitionFetchReply(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,

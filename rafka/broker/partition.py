@@ -8,9 +8,8 @@ and reading are plain calls in the task of whoever asks, and need no lock.
 
 Where durability means fsync, the high watermark is the durable offset: nobody reads
 what a loss of power could take back. In page-cache mode it is the end of the log.
-The last stable offset is the high watermark as long as no transaction is open;
-transactions will keep it at the first offset of the earliest open one, from the
-`first_open_offset` of `Producers` and the aborted index that goes with the segments.
+The last stable offset is the high watermark, or the first offset of a transaction that
+is not decided yet. Which transactions were aborted is kept by the log, with its segments.
 """
 
 from __future__ import annotations
@@ -23,14 +22,18 @@ import msgpack
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..machines.producers import Producers
+from ..machines.producers import Ended, Producers, Verification
 from ..ops.log import AbortedTransaction
-from ..records.batch import BatchHeader, placed
+from ..records.batch import BatchHeader, placed, read_header, walk
 from ..records.check import Accepted
+from ..records.control import Marker, build_marker, read_marker
+from ..storage.aborted import AbortedRange
 from ..storage.backend import Log
-from ..types import message
+from ..storage.cleaning import LastWrite
+from ..types import Buffer, message
 
 SETTLE_MAX_S: Final = 5.0  # a sync that takes longer than this is not waited for by readers
+FEW_ABORTED: Final = 100  # as many are told without looking which of them concern the records that are read
 
 
 class Watcher(Protocol):
@@ -54,6 +57,7 @@ class Partition:
         self.index = index
         self.log = log
         self.producers = Producers()
+        self.log_append_time = False  # of the topic's records, and so of markers
         self.watchers: set[Watcher] = set()
         self._last_append_ms = -1
         self._told = 0
@@ -61,7 +65,7 @@ class Partition:
         # Restoring leaves the log's end as it was found: from here on this is the leader's epoch.
         self.leader_epoch = max(0, log.epoch_of(log.end_offset))
         log.state_source = self._dump
-        log.on_flushed = self.wake if log.durable else None
+        log.on_flushed = self._flushed if log.durable else None
 
     # --- what may be read --------------------------------------------------------------
 
@@ -71,7 +75,9 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.high_watermark
+        high_watermark = self.log.flushed_offset if self.log.durable else self.log.end_offset
+        first = self.producers.unstable.first
+        return high_watermark if first >= high_watermark else max(first, self.log.start_offset)
 
     @property
     def settled(self) -> bool:
@@ -82,9 +88,19 @@ class Partition:
         """Readers at this isolation level see what lies below."""
         return self.last_stable_offset if isolation_level else self.high_watermark
 
-    def aborted(self, offset: int, upto: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions that a reader of this range has to leave out."""
-        return ()
+    def aborted(self, offset: int, records: Buffer) -> Sequence[AbortedTransaction]:
+        """What a reader has to leave out of these records, which begin at `offset`. May name more than that."""
+        index = self.log.aborted
+        if not index or not records:
+            return ()
+        found = index.collect(offset, self.log.end_offset)
+        if len(found) > FEW_ABORTED:
+            upto = max((header.next_offset for _, header in walk(records)), default=offset)
+            found = [range_ for range_ in found if range_.first_offset < upto]
+        return [
+            AbortedTransaction(producer_id=range_.producer_id, first_offset=range_.first_offset)
+            for range_ in found
+        ]
 
     def check_epoch(self, current: int) -> None:
         """Raise unless the client's idea of the leader epoch is ours. Rule F6."""
@@ -113,11 +129,16 @@ class Partition:
 
     # --- writing -------------------------------------------------------------------------
 
-    def append(self, accepted: Accepted, log_append_time: bool) -> Appended:
-        """Write a checked batch, unless it is a duplicate. Raises KafkaError where it is out of order."""
+    def append(
+        self, accepted: Accepted, log_append_time: bool, verified: Verification | None = None
+    ) -> Appended:
+        """Write a checked batch, unless it is a duplicate. Raises KafkaError where it is out of order.
+
+        The first batch of a transaction needs the pass that `producers.verify` gave.
+        """
         header = accepted.header
         if header.producer_id >= 0:
-            duplicate = self.producers.check(header)
+            duplicate = self.producers.check(header, verified)
             if duplicate is not None:
                 return Appended(
                     base_offset=duplicate.base_offset,
@@ -136,6 +157,49 @@ class Partition:
             next_offset=self.log.end_offset,
             log_append_time_ms=header.max_timestamp if log_append_time else -1,
         )
+
+    def has_open(self, producer_id: int) -> bool:
+        """Whether a transaction of this producer is open here: it has written, and has no marker yet."""
+        producer = self.producers.by_id.get(producer_id)
+        return producer is not None and producer.first_open_offset >= 0
+
+    def write_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """End a transaction, here. It counts once it is durable: `wait_durable(appended.next_offset)`.
+
+        Raises KafkaError where a newer epoch of the producer (47) or of the coordinator (52) is known.
+        Where no transaction is open the marker is written all the same, and changes nothing for readers.
+        """
+        self.producers.check_marker(producer_id, epoch, coordinator_epoch, transaction_version)
+        base_offset = self.log.end_offset
+        batch = build_marker(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=committed,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=self.append_time(now_ms) if self.log_append_time else now_ms,
+            base_offset=base_offset,
+            leader_epoch=self.leader_epoch,
+            log_append_time=self.log_append_time,
+        )
+        header = read_header(batch)
+        self.log.append([batch], header)
+        ended = self.producers.apply(header, Marker(committed=committed, coordinator_epoch=coordinator_epoch))
+        if ended is not None:
+            self._note(ended)
+            if self.log.durable:
+                self.producers.unstable.hold(ended.marker, ended.first_offset)
+        if not self.log.durable:
+            self.wake()
+        return Appended(base_offset=base_offset, next_offset=self.log.end_offset)
 
     def append_time(self, now_ms: int) -> int:
         """The time of an append, which never goes back within a partition though the clock may."""
@@ -169,6 +233,24 @@ class Partition:
             for watcher in tuple(self.watchers):
                 watcher.poke()
 
+    def _flushed(self) -> None:
+        """The high watermark has moved."""
+        self.producers.unstable.settle(self.log.flushed_offset)
+        self.wake()
+
+    # --- for compaction ----------------------------------------------------------------------
+
+    def aborted_ranges(self) -> list[AbortedRange]:
+        """All aborted transactions whose end is stable."""
+        return self.log.aborted.ended_in(0, self.last_stable_offset)
+
+    def last_writes(self) -> dict[int, LastWrite]:
+        """What has to stay of each producer, so that its sequence is still known after a restart."""
+        return {
+            producer_id: LastWrite(offset=producer.last_data_offset, epoch=producer.epoch)
+            for producer_id, producer in self.producers.by_id.items()
+        }
+
     # --- producer state across restarts ------------------------------------------------------
 
     def _dump(self) -> bytes:
@@ -176,13 +258,30 @@ class Partition:
         return packed
 
     def _restore(self) -> None:
-        since = self.log.start_offset
+        """By the newest state that was saved, and the log from there on; else by all that is left of the log."""
+        since = 0
         if self.log.saved_state is not None:
             since, blob = self.log.saved_state
             self.producers.load(msgpack.unpackb(blob))
-        header: BatchHeader
-        for header in self.log.headers(since):
+        for header, batch in self.log.history(since):
             if header.base_offset >= since:
-                self.producers.apply(header)
+                self._replay(header, batch)
             if header.log_append_time:
                 self._last_append_ms = max(self._last_append_ms, header.max_timestamp)
+
+    def _replay(self, header: BatchHeader, batch: Buffer) -> None:
+        ended = self.producers.apply(header, read_marker(batch) if batch else None)
+        if ended is not None:
+            self._note(ended)
+
+    def _note(self, ended: Ended) -> None:
+        """Have the log keep in mind that readers must leave out what was aborted."""
+        if not ended.committed:
+            self.log.note_aborted(
+                AbortedRange(
+                    producer_id=ended.producer_id,
+                    first_offset=ended.first_offset,
+                    last_offset=ended.marker,
+                    last_stable_offset=ended.last_stable_offset,
+                )
+            )

@@ -57,6 +57,7 @@ class LiveTopic:
         settings = log_settings(config)
         for partition in self.opened():
             partition.log.settings = settings
+            partition.log_append_time = config.log_append_time
 
     def rules(self, zstd_allowed: bool, deep: bool) -> Rules:
         key = zstd_allowed, deep or self._full
@@ -76,6 +77,7 @@ class LiveTopic:
     def _open(self, index: int) -> Partition:
         log = self._backend.open(log_name(self.topic.topic_id, index), log_settings(self.config))
         partition = self._partitions[index] = Partition(self.name, index, log)
+        partition.log_append_time = self.config.log_append_time
         return partition
 
     def leader_epoch(self, index: int) -> int:

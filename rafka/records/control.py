@@ -41,8 +41,9 @@ def build_marker(
     timestamp: int,
     base_offset: int = 0,
     leader_epoch: int = -1,
+    log_append_time: bool = False,
 ) -> bytes:
-    """The batch that ends a transaction."""
+    """The batch that ends a transaction. `log_append_time`: it says so of its time, as its topic's others do."""
     key = _KEY.pack(_VERSION, END_TXN_COMMIT if committed else END_TXN_ABORT)
     value = _VALUE.pack(_VERSION, coordinator_epoch)
     return build(
@@ -53,6 +54,7 @@ def build_marker(
         transactional=True,
         control=True,
         leader_epoch=leader_epoch,
+        log_append_time=timestamp if log_append_time else None,
     )
 
 

@@ -32,6 +32,7 @@ import trio
 
 from ..records.batch import BatchHeader
 from ..types import Buffer, message
+from .aborted import AbortedIndex, AbortedRange
 
 LogName = NewType("LogName", str)  # a relative path: "topics/<32 hex digits>/0", "journal"
 
@@ -98,6 +99,7 @@ class Replacement(Protocol):
     """What is to take the place of closed segments. Nobody sees it before `replace_segments`."""
 
     size: int
+    aborted: Sequence[AbortedRange]  # of whose records there may be some left; to be assigned
 
     def write(self, batch: Buffer) -> None:
         """Add one whole batch; offsets ascend and keep within those replaced. *Any thread*; may block.
@@ -152,6 +154,7 @@ class Log(Segmented, Protocol):
     saved_state: (
         tuple[int, bytes] | None
     )  # the newest such state found at the start, and the end offset it was of
+    aborted: AbortedIndex  # to be read. At the start it is complete up to the offset of `saved_state`
 
     def append(self, pieces: Sequence[Buffer], header: BatchHeader) -> None:
         """Add one batch; `header.base_offset` is `end_offset`, and placed in the pieces.
@@ -187,8 +190,17 @@ class Log(Segmented, Protocol):
     def epoch_of(self, offset: int) -> int:
         """The leader epoch that `offset` was, or would be, written in; -1 if that is not known."""
 
+    def note_aborted(self, range_: AbortedRange) -> None:
+        """The marker at its `last_offset`, which is in the log, has ended an aborted transaction.
+
+        It is kept as long as that marker. One that is known already changes nothing.
+        """
+
     def headers(self, since: int) -> Iterator[BatchHeader]:
         """Of all batches from the one that holds `since` on. May block: for the start, where nobody waits."""
+
+    def history(self, since: int) -> Iterator[tuple[BatchHeader, Buffer]]:
+        """As `headers`; beside that of a control batch the whole batch, beside others nothing."""
 
     def advance_start(self, offset: int) -> None:
         """Nothing below `offset` is read any more; `expire` frees the room. Lower than now: no change."""

@@ -25,17 +25,9 @@ from ..records.batch import BatchHeader, crc_of, walk
 from ..records.compact import candidates, rebuild
 from ..records.control import read_marker
 from ..types import Buffer, message
+from .aborted import AbortedRange
 
 _HASH_BYTES = 16  # two keys with one hash would lose a record: with this many, not in the life of the sun
-
-
-@message
-class AbortedRange:
-    """A transaction that was aborted: from its first record to its marker."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
 
 
 @message
@@ -102,6 +94,7 @@ class Cleaner:
         self._horizon_ms = now_ms + delete_retention_ms
         self.records_read = 0
         self.records_kept = 0
+        self._needed: set[int] = set()  # offsets of markers that end transactions of which there was data
 
     def clean(self, batches: Buffer) -> Iterator[Buffer]:
         """What is left of these batches."""
@@ -114,6 +107,10 @@ class Cleaner:
             left = self._marker(header, batch) if header.control else self._data(header, batch)
             if left is not None:
                 yield left
+
+    def still_aborted(self, range_: AbortedRange) -> bool:
+        """Whether readers may still come upon records of it: asked once its marker has been cleaned."""
+        return range_.last_offset >= self._keys.upto or range_.last_offset in self._needed
 
     def _data(self, header: BatchHeader, batch: Buffer) -> Buffer | None:
         aborted = self._transactions.read(header)
@@ -137,6 +134,8 @@ class Cleaner:
 
     def _marker(self, header: BatchHeader, batch: Buffer) -> Buffer | None:
         needed = self._transactions.end(header, batch)
+        if needed:
+            self._needed.add(header.base_offset)
         over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
         if not needed and over and not self._stays_empty(header):
             return None

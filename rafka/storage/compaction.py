@@ -29,8 +29,9 @@ from ..env import Env
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import OVERHEAD, read_header, walk
 from ..types import message
+from .aborted import AbortedRange
 from .backend import FOREVER, Log, Replacement, Segment
-from .cleaning import AbortedRange, Cleaner, KeyMap, LastWrite
+from .cleaning import Cleaner, KeyMap, LastWrite
 from .policy import MAX_RELATIVE_OFFSET, OFFSET_ENTRY
 
 __all__ = ["AbortedRange", "CompactionPolicy", "CompactionResult", "LastWrite", "compact", "dirty_ratio"]
@@ -109,6 +110,9 @@ async def compact(
         new = log.replacement(group)
         for segment in group:
             await _in_slices(segment, partial(_clean_into, new, cleaner), env)
+        since, end = group[0].base_offset, group[-1].next_offset
+        ended = (range_ for range_ in aborted if since <= range_.last_offset < end)
+        new.aborted = [range_ for range_ in ended if cleaner.still_aborted(range_)]
         if not await log.replace_segments(group, new):
             return _result(idle, old, sizes, cleaner, log.compacted_to, more=True)
         sizes.append(new.size)

@@ -18,6 +18,7 @@ from ..errors import ErrorCode, KafkaError
 from ..records.batch import BatchHeader, read_header
 from ..types import Buffer
 from . import epochs as leader_epochs
+from .aborted import AbortedIndex, AbortedRange
 from .backend import Blobs, DirRoom, LogName, LogSettings, Replacement, Segment, TimeFound
 from .policy import expired, must_roll
 from .times import first_at, latest_of
@@ -41,6 +42,7 @@ class MemorySegment:
         self.nexts: list[int] = []
         self.ends: list[int] = []
         self.timestamps: list[int] = []
+        self.aborted: Sequence[AbortedRange] = ()  # as a `Replacement`
 
     @property
     def largest_timestamp(self) -> int:
@@ -93,6 +95,7 @@ class MemoryLog:
         self.on_flushed: Callable[[], None] | None = None  # never called: flushing is part of appending
         self.state_source: Callable[[], bytes] | None = None
         self.saved_state: tuple[int, bytes] | None = None
+        self.aborted = AbortedIndex()
         self._env = env
         self._segments = [MemorySegment(0, self._now_ms())]
 
@@ -165,11 +168,19 @@ class MemoryLog:
     def epoch_of(self, offset: int) -> int:
         return leader_epochs.epoch_at(self.epochs, offset)
 
+    def note_aborted(self, range_: AbortedRange) -> None:
+        self.aborted.add(range_)
+
     def headers(self, since: int) -> Iterator[BatchHeader]:
+        return (header for header, _ in self.history(since))
+
+    def history(self, since: int) -> Iterator[tuple[BatchHeader, Buffer]]:
         self._check()
         for segment in self._segments[self._index_of(since) :]:
             for index in range(bisect_right(segment.nexts, since), len(segment.nexts)):
-                yield read_header(segment.batches[index])
+                batch = segment.batches[index]
+                header = read_header(batch)
+                yield header, batch if header.control else b""
 
     def advance_start(self, offset: int) -> None:
         assert offset <= self.end_offset, "the start cannot pass the end"
@@ -206,6 +217,7 @@ class MemoryLog:
         new.written_ms = closed[at + len(old) - 1].written_ms
         self._segments[at : at + len(old)] = [new]
         self.size += new.size - sum(segment.size for segment in old)
+        self.aborted.replace(new.base_offset, new.next_offset, new.aborted)
         return True
 
     def expire(self, now_ms: int, retention_ms: int, retention_bytes: int, upto: int) -> int:
@@ -222,6 +234,7 @@ class MemoryLog:
             self.roll()
         self.size -= sum(segment.size for segment in self._segments[:count])
         del self._segments[:count]
+        self.aborted.cut_head(self._segments[0].base_offset)
         self.advance_start(self._segments[0].base_offset)
         return count
 

@@ -242,19 +242,26 @@ class EmbeddedBackend:
         parts: Sequence[CheckpointParts],
         clean: bool,
     ) -> None:
-        """In a thread. Only the checkpoint itself is synced: the rest can be had from the batches."""
+        """In a thread. What is not synced is proven by the checkpoint, or else had from the batches again.
+
+        A state stands for all before it, and so comes last: what belongs to it is durable by then.
+        """
         disk = self._shared.env.disk
-        for log, offset, state in states:
-            with _unless_deleted(log):
-                snapshots.save(disk, log.folder, offset, state)
         for part in parts:
             with _unless_deleted(part.log):
                 for path, at, data in part.indexes:
                     _write_over(disk, path, at, data)
+                for path, at, data in part.aborted:
+                    _write_over(disk, path, at, data, sync=True)
+                if any(at == 0 for _, at, _ in part.aborted):
+                    disk.sync_dir(part.log.folder)
                 if part.epochs is not None:
                     _write_over(disk, f"{part.log.folder}/{names.EPOCHS}", 0, part.epochs)
         entries = [part.entry for part in parts if part.entry is not None]
         marks.save(disk, self._shared.root, entries, clean=clean, durable=self.durable)
+        for log, offset, state in states:
+            with _unless_deleted(log):
+                snapshots.save(disk, log.folder, offset, state)
 
     def _in_use(self, folder: str) -> bool:
         return any(f"{log.folder}/".startswith(f"{folder}/") for log in self._logs.values() if log.size)
@@ -278,13 +285,15 @@ def _unless_deleted(log: EmbeddedLog) -> Iterator[None]:
             raise
 
 
-def _write_over(disk: Disk, path: str, at: int, data: bytes) -> None:
+def _write_over(disk: Disk, path: str, at: int, data: bytes, *, sync: bool = False) -> None:
     """Let the file end with `data` at `at`. In place: ext4 flushes what is renamed over another file."""
     file = disk.open(path, create=True)
     try:
         file.write([data], at)
         if file.size() > at + len(data):
             file.truncate(at + len(data))
+        if sync:
+            file.sync()
     finally:
         file.close()
 

@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from ...records.batch import checksum
+from ..aborted import ENTRY as ABORTED_ENTRY
 from ..policy import OFFSET_ENTRY, TIME_ENTRY
 from .scan import Batch
 
@@ -123,6 +124,24 @@ class Index:
 
 
 NOTHING = Proof(0, 0, 0, 0)
+
+
+class AbortedProof(NamedTuple):
+    """The same of the file of aborted transactions (see `storage.aborted`)."""
+
+    entries: int
+    crc: int
+
+    def matches(self, data: bytes) -> bool:
+        """Whether these are the proven bytes, no more and no less."""
+        return len(data) == self.entries * ABORTED_ENTRY.size and checksum(data) == self.crc
+
+    def grown(self, data: bytes) -> AbortedProof:
+        """The proof once these entries are written behind those that it is of."""
+        return AbortedProof(self.entries + len(data) // ABORTED_ENTRY.size, checksum(data, self.crc))
+
+
+NO_ABORTED = AbortedProof(0, 0)
 
 
 def load(base_offset: int, offsets: bytes, times: bytes, proof: Proof) -> Index:

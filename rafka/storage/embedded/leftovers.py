@@ -84,6 +84,8 @@ class Leftovers:
             for suffix in (names.INDEX, names.TIME_INDEX):
                 if self._disk.exists(path := segment.index_path(suffix)):
                     self._disk.remove(path)
+        if self._disk.exists(path := segment.index_path(names.TXN_INDEX)):
+            self._disk.remove(path)
         self._removable.append((not_before_ms, deleted))
 
     def due(self, now_ms: int) -> list[str]:

@@ -16,9 +16,12 @@ from collections.abc import Sequence
 import attrs
 
 from .. import epochs as leader_epochs
+from ..aborted import ENTRY as ABORTED_ENTRY
+from ..aborted import AbortedIndex, AbortedRange
 from ..backend import Replacement, Segment
 from ..policy import expired
-from . import swap
+from . import names, swap
+from .index import NO_ABORTED
 from .leftovers import Captured
 from .marks import LogMark, SegmentMark, mark_of, packed
 from .reading import ReadLog
@@ -36,6 +39,7 @@ class CheckpointParts:
     entry: bytes | None
     point_base: int
     indexes: list[tuple[str, int, bytes]]  # path, where, what
+    aborted: list[tuple[str, int, bytes]]  # the same
     epochs: bytes | None
     settle: Captured | None
 
@@ -68,6 +72,7 @@ class EmbeddedLog(ReadLog):
         if not found.walked and not found.cut:
             self._epochs_written = list(self.epochs)
         self._point = mark_of(segments[-1])
+        self.aborted = AbortedIndex(found.aborted)
         for segment in segments[:-1]:
             if segment.index is not None:
                 self._shared.indexes.keep(segment, segment.index)
@@ -121,7 +126,9 @@ class EmbeddedLog(ReadLog):
         gone = self._segments[:count]
         for segment in gone:
             self.leftovers.expire(segment, now_ms + self._settings.file_delete_delay_ms)
+            self._aborted_in.pop(segment, None)
         del self._segments[:count], self._bases[:count]
+        self.aborted.cut_head(self._bases[0])
         self.size -= sum(segment.size for segment in gone)
         self.advance_start(self._segments[0].base_offset)
         self._packed = None
@@ -140,7 +147,7 @@ class EmbeddedLog(ReadLog):
         except OSError as error:
             raise self._trouble(error) from error
 
-    def put_in_place(self, old: Sequence[Segment], new: SegmentFile) -> bool:
+    def put_in_place(self, old: Sequence[Segment], new: SegmentFile, aborted: Sequence[AbortedRange]) -> bool:
         """The moment of a swap, for `swap.replace`. False if one of the old ones is gone."""
         at = bisect_right(self._bases, old[0].base_offset) - 1
         found = self._segments[at : at + len(old)]
@@ -150,7 +157,11 @@ class EmbeddedLog(ReadLog):
         self._bases[at : at + len(old)] = [new.base_offset]
         self.size += new.size - sum(segment.size for segment in found)
         self._packed = None
+        self.aborted.replace(new.base_offset, new.next_offset, aborted)
+        if aborted:
+            self._aborted_in[new] = None
         for segment in found:
+            self._aborted_in.pop(segment, None)
             not_before_ms = self._shared.now_ms() + self._settings.file_delete_delay_ms
             self.leftovers.set_aside(segment, not_before_ms)
         return True
@@ -177,16 +188,18 @@ class EmbeddedLog(ReadLog):
         self._since_checkpoint = 0
         point = self._point
         if self.failed is not None or point is None:
-            return CheckpointParts(self, self._packed, -1, [], None, None)
+            return CheckpointParts(self, self._packed, -1, [], [], None, None)
         indexes = self._indexes_to_write()  # first: the entry has the proof of them
+        aborted = self._aborted_to_write(point.next_offset)
         holder = next((s for s in self._segments if s.base_offset == point.base_offset), None)
         if holder is not None:
-            point = point._replace(proof=holder.proof)
+            point = point._replace(proof=holder.proof, aborted=holder.aborted_proof)
         return CheckpointParts(
             self,
             self._checkpoint_entry(point),
             point.base_offset,
             indexes,
+            aborted,
             self._epochs_to_write(),
             # A segment that expired while it was being flushed is what this checkpoint ends with.
             self.leftovers.captured() if holder is not None else None,
@@ -210,6 +223,9 @@ class EmbeddedLog(ReadLog):
                 path.startswith(segment.stem) for path, _, _ in parts.indexes
             ):
                 segment.index.stale = True
+            if any(path == segment.index_path(names.TXN_INDEX) for path, _, _ in parts.aborted):
+                segment.aborted_proof = NO_ABORTED
+                self._aborted_in[segment] = None
         if parts.settle is not None:
             self.leftovers.returned(parts.settle)
 
@@ -240,6 +256,22 @@ class EmbeddedLog(ReadLog):
             if segment.index is not None and segment.index.has_unwritten and segment.named:
                 writes += segment.index_writes()
                 self._packed = None
+        return writes
+
+    def _aborted_to_write(self, flushed: int) -> list[tuple[str, int, bytes]]:
+        """The entries that the files lack, of markers that are flushed: no other is sure to stay."""
+        writes: list[tuple[str, int, bytes]] = []
+        for segment in list(self._aborted_in):
+            proof = segment.aborted_proof
+            upto = min(segment.next_offset, flushed)
+            data = self.aborted.packed(segment.base_offset, upto, proof.entries)
+            if data:
+                path = segment.index_path(names.TXN_INDEX)
+                writes.append((path, proof.entries * ABORTED_ENTRY.size, data))
+                segment.aborted_proof = proof.grown(data)
+                self._packed = None
+            if upto == segment.next_offset:
+                del self._aborted_in[segment]
         return writes
 
     def trim(self) -> None:

@@ -20,11 +20,11 @@ from ...records.batch import checksum
 from ...types import message
 from ..backend import LogName
 from . import names
-from .index import Proof
+from .index import AbortedProof, Proof
 from .segment import SegmentFile, read_whole
 
 CHECKPOINT = "checkpoint"
-_FORMAT = 1
+_FORMAT = 2
 
 
 class SegmentMark(NamedTuple):
@@ -40,6 +40,7 @@ class SegmentMark(NamedTuple):
     time_offset: int
     since_entry: int
     proof: Proof
+    aborted: AbortedProof
 
 
 @message
@@ -76,6 +77,7 @@ def mark_of(segment: SegmentFile) -> SegmentMark:
         progress.time_offset,
         progress.since_entry,
         segment.proof,
+        segment.aborted_proof,
     )
 
 
@@ -116,7 +118,10 @@ def _read(body: bytes) -> Checkpoint | None:
             start_offset=start,
             compacted_to=compacted,
             epochs=list(epochs),
-            segments=[SegmentMark._make((*segment[:-1], Proof._make(segment[-1]))) for segment in segments],
+            segments=[
+                SegmentMark._make((*segment[:-2], Proof._make(segment[-2]), AbortedProof._make(segment[-1])))
+                for segment in segments
+            ],
         )
         for name, start, compacted, epochs, segments in rows
     }

@@ -3,6 +3,7 @@
     00000000000000000000.log         record batches, the first at this offset or above
     00000000000000000000.index       offset -> position, sparse
     00000000000000000000.timeindex   greatest time so far -> offset, sparse
+    00000000000000000000.txnindex    aborted transactions whose markers are here; only where there are some
     00000000000000000042.snapshot    the producers' state as of offset 42
     leader-epoch-checkpoint          which epoch each stretch of offsets was written in
 
@@ -18,6 +19,7 @@ import re
 LOG = ".log"
 INDEX = ".index"
 TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
 EPOCHS = "leader-epoch-checkpoint"
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 import trio
 
 from ...records.batch import OVERHEAD, BatchHeader, read_header
+from ...types import Buffer
 from .. import epochs as leader_epochs
 from ..backend import TimeFound
 from . import search
@@ -24,7 +25,7 @@ from .scan import Damaged, batch_at
 from .segment import Cold, Look, SegmentFile
 from .written import WrittenLog
 
-_AHEAD = 64 << 10  # bytes read at a time by `headers`
+_AHEAD = 64 << 10  # bytes read at a time by `history`
 
 T = TypeVar("T")
 
@@ -104,6 +105,9 @@ class ReadLog(WrittenLog):
         return leader_epochs.epoch_at(self.epochs, offset)
 
     def headers(self, since: int) -> Iterator[BatchHeader]:
+        return (header for header, _ in self.history(since))
+
+    def history(self, since: int) -> Iterator[tuple[BatchHeader, Buffer]]:
         look = self._shared.blocking
         try:
             for segment in list(self._segments[max(0, bisect_right(self._bases, since) - 1) :]):
@@ -115,7 +119,13 @@ class ReadLog(WrittenLog):
                     size = batch_at(data, at - begin, at).size
                     if at + size > segment.size:
                         raise Damaged(at, f"a batch of {segment.path} is longer than what is there of it")
-                    yield read_header(data, at - begin)
+                    header = read_header(data, at - begin)
+                    batch = b""
+                    if header.control:
+                        batch = data[at - begin : at - begin + size]
+                        if len(batch) < size:
+                            batch = look.bytes(segment, size, at)
+                    yield header, batch
                     at += size
         except (Damaged, OSError) as error:
             raise self._trouble(error) from error

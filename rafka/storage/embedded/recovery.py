@@ -23,9 +23,11 @@ import attrs
 
 from ...env import Disk
 from .. import epochs as leader_epochs
+from ..aborted import ENTRY as ABORTED_ENTRY
+from ..aborted import AbortedRange, unpacked
 from ..backend import LogName
 from . import names, snapshots
-from .index import DamagedIndex, Index, Progress
+from .index import NO_ABORTED, AbortedProof, DamagedIndex, Index, Progress
 from .marks import LogMark, SegmentMark
 from .scan import Batch, Damaged, batch_at, check
 from .segment import SegmentFile, read_whole
@@ -44,6 +46,7 @@ class Recovered:
     compacted_to: int = 0
     epochs: leader_epochs.Epochs = attrs.field(factory=list)
     saved_state: tuple[int, bytes] | None = None
+    aborted: list[AbortedRange] = attrs.field(factory=list)  # complete up to the offset of the state
     walked: int = 0  # bytes
     cut: int = 0  # bytes
     refused: str | None = None
@@ -91,6 +94,7 @@ class _Recovery:
         self.logs: dict[int, str] = {}  # base offset -> name of the file
         self.swaps: dict[int, int] = {}  # base offset -> end, of those files that are swaps
         self.changed = False  # names in the folder
+        self.proven = self.mark is not None  # whether aborted transactions are known as far as marked
 
     def run(self) -> None:
         entries = self.disk.list(self.folder)
@@ -100,6 +104,8 @@ class _Recovery:
         above = self._unmarked()
         if above or self.found.segments:
             self._walk(above)
+        if self.found.segments:
+            self._take_state(entries)
         if self.changed or above:  # a file that was found need not have a durable name
             self.disk.sync_dir(self.folder)
         if self.mark is None:
@@ -112,9 +118,22 @@ class _Recovery:
             end_offset = found.segments[-1].next_offset
             leader_epochs.cut_tail(found.epochs, end_offset + 1)
             found.start_offset = max(found.start_offset, found.segments[0].base_offset)
-            found.saved_state = snapshots.load(self.disk, self.folder, entries, end_offset)
             for segment in found.segments[:-1]:
                 segment.closed = True
+
+    def _take_state(self, entries: list[str]) -> None:
+        """The newest state; none, where aborted transactions below it may be missing from their index.
+
+        Those states go at once, and durably: the next checkpoint knows only of the index as it is now.
+        """
+        found = self.found
+        upto = found.segments[-1].next_offset if self.proven else -1
+        found.saved_state, removed = snapshots.load(self.disk, self.folder, entries, upto)
+        self.changed = self.changed or removed
+        if not self.proven:
+            found.aborted = []
+            for segment in found.segments:
+                segment.aborted_proof = NO_ABORTED
 
     def _take_epochs(self) -> None:
         """Without a checkpoint: the epochs of the batches, and a later one that has no batch yet."""
@@ -150,11 +169,18 @@ class _Recovery:
             return
         for replaced in [offset for offset in self.logs if base <= offset < end]:
             self._remove(self.logs.pop(replaced))
-            for suffix in (names.INDEX, names.TIME_INDEX):
-                if self.disk.exists(f"{self.folder}/{names.stem(replaced)}{suffix}"):
-                    self._remove(names.stem(replaced) + suffix)
+            for suffix in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX):
+                self._remove_beside(replaced, suffix)
         self.logs[base] = name
         self.swaps[base] = end
+
+    def _remove_beside(self, base: int, suffix: str) -> None:
+        if self.disk.exists(f"{self.folder}/{names.stem(base)}{suffix}"):
+            self._remove(names.stem(base) + suffix)
+
+    def _remove_segment(self, base: int) -> None:
+        self._remove(self.logs.pop(base))
+        self._remove_beside(base, names.TXN_INDEX)
 
     def _remove(self, name: str) -> None:
         self.disk.remove(f"{self.folder}/{name}")
@@ -175,6 +201,8 @@ class _Recovery:
             ):  # replaced since the checkpoint was taken
                 if all(segment.base_offset != swap for segment in found.segments):
                     found.segments.append(self._walk_whole(swap))
+                if segment_mark.aborted.entries:
+                    self.proven = False  # they were of the old segments
                 continue
             if base not in self.logs:
                 raise Refused(f"{self.folder}/{names.stem(base)}.log is missing")
@@ -182,7 +210,7 @@ class _Recovery:
         last = mark.segments[-1].base_offset
         for base in [base for base in self.logs if base < last]:
             if all(segment.base_offset != base for segment in found.segments):
-                self._remove(self.logs.pop(base))  # expired or replaced before this checkpoint was taken
+                self._remove_segment(base)  # expired or replaced before this checkpoint was taken
 
     def _is_swap(self, mark: SegmentMark) -> bool:
         """Whether the mark is already of the new segment."""
@@ -203,7 +231,23 @@ class _Recovery:
         segment.first_timestamp = mark.first_timestamp
         segment.proof = mark.proof
         segment.progress = Progress(_INTERVAL, mark.since_entry, mark.timestamp, mark.time_offset)
+        if mark.aborted.entries:
+            self._take_aborted(segment, mark.aborted)
         return segment
+
+    def _take_aborted(self, segment: SegmentFile, proof: AbortedProof) -> None:
+        """The entries that the checkpoint tells of. Synced before it was, so that only damage loses them."""
+        path = segment.index_path(names.TXN_INDEX)
+        try:
+            data = read_whole(self.disk, path)[: proof.entries * ABORTED_ENTRY.size]
+        except FileNotFoundError:
+            data = b""
+        if proof.matches(data):
+            segment.aborted_proof = proof
+            self.found.aborted += unpacked(data)
+        else:
+            _log.warning("%s is damaged: the log is gone through for aborted transactions", path)
+            self.proven = False
 
     def _segment(self, base: int) -> SegmentFile:
         path = f"{self.folder}/{self.logs[base]}"
@@ -357,7 +401,7 @@ class _Recovery:
             file.close()
             self.found.cut += size
             _log.warning("%s: removed with %d bytes, the log ends at offset %d", path, size, end_offset)
-            self._remove(self.logs.pop(base))
+            self._remove_segment(base)
 
 
 def _new_index(base: int) -> Index:

@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from ...env import Disk, File
 from ...records.batch import OVERHEAD
 from . import names
-from .index import NOTHING, DamagedIndex, Index, Progress, load
+from .index import NO_ABORTED, NOTHING, DamagedIndex, Index, Progress, load
 from .scan import Damaged, batch_at, headers
 
 _LATELY: Final = 1024  # batches whose exact place an active segment keeps, at least
@@ -56,6 +56,7 @@ class SegmentFile:
         "_lately_next",
         "_lately_position",
         "_remembered",
+        "aborted_proof",
         "base_offset",
         "closed",
         "created_ms",
@@ -93,6 +94,7 @@ class SegmentFile:
         self.progress = Progress(0)
         self.index: Index | None = None  # loaded, if it is
         self.proof = NOTHING  # of the index files
+        self.aborted_proof = NO_ABORTED
         self.offset_entries = self.time_entries = 0
         self.file: File | None = None  # open, if it is
         self.named = True  # not so while it is still under the name of a swap

@@ -38,18 +38,22 @@ def save(disk: Disk, folder: str, offset: int, state: bytes) -> None:
         disk.remove(f"{folder}/{names.stem(old)}{names.SNAPSHOT}")
 
 
-def load(disk: Disk, folder: str, entries: list[str], end_offset: int) -> tuple[int, bytes] | None:
-    """The newest whole one that is not of a part of the log which is lost; those that are, are removed."""
+def load(
+    disk: Disk, folder: str, entries: list[str], end_offset: int
+) -> tuple[tuple[int, bytes] | None, bool]:
+    """The newest whole one of an offset up to this; those above are removed. Whether there were any."""
     found: tuple[int, bytes] | None = None
+    removed = False
     for offset in reversed(_offsets(entries)):
         path = f"{folder}/{names.stem(offset)}{names.SNAPSHOT}"
         if offset > end_offset:
             disk.remove(path)
+            removed = True
         elif found is None:
             found = _read(disk, path, offset)
             if found is None:
                 _log.warning("%s is damaged: an older state and a longer replay take its place", path)
-    return found
+    return found, removed
 
 
 def _read(disk: Disk, path: str, offset: int) -> tuple[int, bytes] | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...env import Disk, File
 from ...types import Buffer
+from ..aborted import AbortedRange
 from ..backend import Segment
 from . import names
 from .index import Index, Progress
@@ -37,6 +38,7 @@ class Rewrite:
     def __init__(self, disk: Disk, folder: str, old: Sequence[Segment], interval: int) -> None:
         self.size = 0
         self.old = old
+        self.aborted: Sequence[AbortedRange] = ()
         self.path = f"{folder}/{names.stem(old[0].base_offset)}{names.LOG}{names.CLEANED}"
         self.index = Index(old[0].base_offset)
         self.progress = Progress(interval)
@@ -82,7 +84,7 @@ async def replace(log: EmbeddedLog, shared: Shared, old: Sequence[Segment], new:
     segment = _segment(disk, log.folder, new, segments[-1])
     disk.rename(new.path, segment.path)
     await flusher.sync_now([], [log.folder])
-    if log.failed is not None or not log.put_in_place(segments, segment):
+    if log.failed is not None or not log.put_in_place(segments, segment, new.aborted):
         if disk.exists(segment.path):  # not so if the whole log was deleted
             disk.remove(segment.path)
             flusher.note_folder(log.folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 import trio
@@ -18,6 +19,7 @@ from ...errors import ErrorCode, KafkaError
 from ...records.batch import BatchHeader
 from ...types import Buffer
 from .. import epochs as leader_epochs
+from ..aborted import AbortedIndex, AbortedRange
 from ..backend import LogName, LogSettings
 from ..policy import must_roll
 from .flusher import Work
@@ -49,12 +51,14 @@ class WrittenLog:
         self.saved_state: tuple[int, bytes] | None = None
         self.saved_state_offset = -1  # of the newest state file, valid or not
         self.checkpointed_base = -1  # of the last segment that the checkpoint on disk knows
+        self.aborted = AbortedIndex()
         self.leftovers = Leftovers(shared.env.disk, shared.files, shared.indexes)
         self._shared = shared
         self._compacted_to = 0
         self._epoch = -1
         self._segments: list[SegmentFile] = []
         self._bases: list[int] = []
+        self._aborted_in: dict[SegmentFile, None] = {}  # segments of whose entries their files lack some
         self._unsynced: list[SegmentFile] = []
         self._flushed = trio.Event()  # a new one after every flush
         self._point: SegmentMark | None = None  # the end of what is flushed
@@ -117,6 +121,10 @@ class WrittenLog:
             shared.want_checkpoint()
         if not self.durable and self.end_offset - self.flushed_offset >= settings.flush_messages:
             shared.flusher.want(self)
+
+    def note_aborted(self, range_: AbortedRange) -> None:
+        if self.aborted.add(range_):
+            self._aborted_in[self._segments[bisect_right(self._bases, range_.last_offset) - 1]] = None
 
     def roll(self) -> None:
         if self.failed is not None:
