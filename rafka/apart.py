@@ -28,6 +28,7 @@ from .link.hello import Limits, Welcome
 from .link.packed import PackedLink, Patience
 from .link.serving import LinkServer
 from .link.sockets import LinkTaken, connect_tcp, connect_unix, listen_tcp, listen_unix
+from .observe.spans import current_spans
 from .ops.base import Envelope
 
 AROUND_A_REQUEST = 64 * 1024  # what a request may grow by on the link
@@ -121,7 +122,7 @@ async def open_gateway(
         async with trio.open_nursery() as link_life:
             welcome: Welcome = await link_life.start(link.run)
             own = attrs.evolve(config, broker=attrs.evolve(config.broker, node_id=welcome.node_id))
-            gateway = Gateway(_with_changes(own, welcome.settings), link, bound)
+            gateway = Gateway(_with_changes(own, welcome.settings), link, bound, current_spans())
             link.on_settings = lambda settings: gateway.reconfigure(_with_changes(own, settings))
             async with trio.open_nursery() as edges:
                 await edges.start(gateway.run)

@@ -1,4 +1,4 @@
-"""A broker as a process: its signals, and how it ends.
+"""A broker or a gateway as a process: its signals, and how it ends.
 
 SIGTERM or SIGINT: what was taken in is answered, the logs are flushed, exit code 0,
 within `shutdown.grace.ms`; a thread sees to it even if the loop hangs. A second signal
@@ -17,12 +17,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, NoReturn
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NoReturn, TypeVar
 
 import trio
 
 from .config import Config, ConfigError
-from .server import RunningBroker, open_broker
+from .link import LinkMismatch
+from .observe.exporting import exporting
 from .storage.backend import StorageFailed
 from .storage.embedded.config import DataDirLocked
 from .storage.journal import JournalDamaged
@@ -35,33 +37,57 @@ STORAGE_FAILED: Final = 3
 INTERRUPTED: Final = 130
 TOO_SLOW: Final = 4
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+COULD_BE_TOLD: Final = (ConfigError, DataDirLocked, StorageFailed, JournalDamaged, LinkMismatch, OSError)
+
+T = TypeVar("T")
 
 
-def main(config: Config, ready: Callable[[RunningBroker], None]) -> int:
-    """Run a broker until a signal comes, having called `ready` once it serves; the exit code."""
+def main(
+    config: Config, opened: Callable[[Config], AbstractAsyncContextManager[T]], ready: Callable[[T], None]
+) -> int:
+    """Run what `opened` opens until a signal comes, having called `ready` once it serves; the exit code."""
     _take_all_handles()
     try:
-        trio.run(_serve, config, ready, strict_exception_groups=True)
+        with exporting(os.environ):
+            trio.run(_serve, config, opened, ready, strict_exception_groups=True)
     except BaseExceptionGroup as group:
         return _told(group)
-    except (ConfigError, DataDirLocked, StorageFailed, JournalDamaged, OSError) as error:
+    except COULD_BE_TOLD as error:
         return _told(error)
     return ENDED_IN_ORDER
 
 
-async def _serve(config: Config, ready: Callable[[RunningBroker], None]) -> None:
-    with trio.open_signal_receiver(*SIGNALS) as signals:
+async def _serve(
+    config: Config, opened: Callable[[Config], AbstractAsyncContextManager[T]], ready: Callable[[T], None]
+) -> None:
+    stop = trio.Event()
+    opening = trio.CancelScope()
+
+    async def await_signal() -> None:
+        with trio.open_signal_receiver(*SIGNALS) as signals:
+            await signals.__anext__()
+            log.info("stopping: answering what was asked, then flushing")
+            for number in SIGNALS:
+                signal.signal(number, _end_now)
+            _start_watchdog(config.broker.shutdown_grace_ms / 1000)
+            stop.set()
+            if not serving:
+                opening.cancel()  # there is nothing to answer yet, and nothing to flush
+            await trio.sleep_forever()  # until the end a second signal is none of Python's
+
+    serving = False
+    async with trio.open_nursery() as waiting:
+        waiting.start_soon(await_signal)
         try:
-            async with open_broker(config) as broker:
-                _quieten_garbage_collection()
-                ready(broker)
-                await signals.__anext__()
-                log.info("stopping: answering what was asked, then flushing")
-                for number in SIGNALS:
-                    signal.signal(number, _end_now)
-                _start_watchdog(config.broker.shutdown_grace_ms / 1000)
+            with opening:
+                async with opened(config) as running:
+                    serving = True
+                    _quieten_garbage_collection()
+                    ready(running)
+                    await stop.wait()
         except* StorageFailed as failed:
             _die_of_storage(failed)
+        waiting.cancel_scope.cancel()
     log.info("stopped")
 
 
@@ -106,7 +132,7 @@ def _told(error: BaseException) -> int:
     first = _first(error)
     if isinstance(first, KeyboardInterrupt):
         return INTERRUPTED
-    if isinstance(first, ConfigError | DataDirLocked | StorageFailed | JournalDamaged | OSError):
+    if isinstance(first, COULD_BE_TOLD):
         print(f"rafka: {first}", file=sys.stderr)
         return STORAGE_FAILED if type(first) is StorageFailed else COULD_NOT_START
     raise error

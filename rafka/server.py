@@ -33,10 +33,13 @@ from .config import Config, ConfigError, LinkAddress
 from .env import Env, real_env
 from .gateway.listeners import Bound, bind_listeners, bootstrap, close_listeners
 from .gateway.server import Gateway
+from .link import Link
 from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
 from .machines.facts import FactRegistry
 from .machines.fetch_sessions import FetchSessions
 from .machines.topic_admin import TopicAdmin, TopicRules
+from .observe.names import BROKER
+from .observe.spans import Spans, current_spans
 from .ops.base import Envelope
 from .storage.backend import LogBackend, LogName
 from .storage.journal import JOURNAL, Journal, open_journal
@@ -94,7 +97,7 @@ async def open_broker(
             async with trio.open_nursery() as actors:
                 await actors.start(assembly.keeper.run)
                 await actors.start(assembly.housekeeper.run)
-                gateway = Gateway(assembly.configs.current, assembly.broker, bound)
+                gateway = Gateway(assembly.configs.current, assembly.link, bound, assembly.spans)
                 assembly.configs.on_change.append(gateway.reconfigure)
                 async with trio.open_nursery() as edges:
                     await edges.start(gateway.run)
@@ -122,7 +125,7 @@ async def _serve_gateways(meeting: MeetingPlace, assembly: _Assembly, edges: tri
     """Take ops from gateways that are processes of their own."""
     from .apart import link_server
 
-    server = link_server(meeting, assembly.broker, assembly.topics.catalog.cluster_id, assembly.configs)
+    server = link_server(meeting, assembly.link, assembly.topics.catalog.cluster_id, assembly.configs)
     await edges.start(server.run)
     return server
 
@@ -155,6 +158,8 @@ def make_backend(config: Config, env: Env) -> LogBackend:
 @attrs.frozen
 class _Assembly:
     broker: Broker
+    link: Link  # what gateways ask: the broker, with spans around it where somebody traces
+    spans: Spans | None
     topics: Topics
     configs: ConfigKeeper
     keeper: CatalogKeeper
@@ -188,7 +193,9 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         keeper=keeper,
         producer_ids=ProducerIds(env.rng),
     )
-    return _Assembly(broker, topics, configs, keeper, housekeeper)
+    spans = current_spans()
+    link: Link = broker if spans is None else spans.around(broker, BROKER)
+    return _Assembly(broker, link, spans, topics, configs, keeper, housekeeper)
 
 
 async def _replay(

@@ -108,6 +108,7 @@ def apis() -> str:
     for key, route in sorted(ROUTES.items()):
         api = route.api
         read, listed = f"{api.versions[0]}-{api.versions[-1]}", f"{api.listed[0]}-{api.listed[-1]}"
+        listed = f"{listed}, to rafka's client" if route.own else listed
         flexible = f"from {api.flexible}" if api.flexible is not None else "no"
         answered = "gateway" if route.local is not None else "broker"
         rows.append((str(key), api.name, read, listed, flexible, answered))
@@ -122,11 +123,33 @@ def apis() -> str:
     )
 
 
+def spans() -> str:
+    """The rule by which spans are named, played through for all routes."""
+    from rafka.gateway.routes import ROUTES
+    from rafka.observe.names import BROKER, FIND_COORDINATOR, GATEWAY, REBALANCE_COMPLETE, span_name
+
+    rows = [
+        (route.api.name, code(span_name(GATEWAY, route.op)), code(span_name(BROKER, route.op)))
+        for _, route in sorted(ROUTES.items())
+        if route.op is not None
+    ]
+    rows.append(("FindCoordinator", code(FIND_COORDINATOR), ""))
+    return page(
+        "Spans",
+        [
+            _SPANS,
+            table(("request", "in the gateway", "in the broker"), rows),
+            _REBALANCE.format(REBALANCE_COMPLETE),
+        ],
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "apis.md": apis,
     "configuration.md": configuration,
     "cli.md": command_line,
     "errors.md": errors,
+    "spans.md": spans,
 }
 
 
@@ -196,6 +219,27 @@ _EXIT_CODES = """\
 0 done, 1 failed, 2 asked for wrongly, 130 ended by Ctrl-C, 141 nobody reads the output any more.
 """
 
+_SPANS = """\
+What rafka makes spans of, where a tracer is configured: see [how](../howto/trace.md). The gateway's begins
+when a request has been read and ends when its reply is there; the broker's is its child. Both include the
+waiting: of a JoinGroup for the others, of a Fetch for records, of a Produce for the disk.
+
+| attribute | |
+|---|---|
+| `messaging.system` | `kafka` |
+| `messaging.client.id` | what the client calls itself |
+| `client.address` | where it comes from |
+| `messaging.consumer.group.name` | of requests about one group |
+| `error.type` | Kafka's error code by name, if the whole request has one; `Cancelled` if the client went |
+
+A span has the status of an error only where rafka itself made a mistake.
+"""
+
+_REBALANCE = """\
+`{}` has the length of a rebalance, from its beginning until the generation formed. Its attributes are
+`group`, `generation_id`, `leader_id`, `members` (how many there are in it) and `took` (in seconds).
+"""
+
 _TITLES = {
     "broker": "The broker",
     "network": "Network",
@@ -205,6 +249,7 @@ _TITLES = {
     "producers": "Producers",
     "fetch": "Fetching",
     "groups": "Consumer groups",
+    "link": "Gateways in processes of their own",
     "storage": "Storage",
     "logging": "The broker's own log",
 }

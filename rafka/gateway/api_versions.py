@@ -18,10 +18,12 @@ from ..wire.apis.api_versions import API_VERSIONS
 if TYPE_CHECKING:
     from .server import Gateway
 
+OUR_CLIENT: Final = "rafka"  # the software name of rafka's own client
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
-# (name, lowest and highest level understood). Only what is true here: no transactions, no groups yet.
-# metadata.version tells clients of which Kafka release the answers are: 30 is 4.3.
+# (name, lowest and highest level understood). Only what is true here. metadata.version tells clients of
+# which Kafka release the answers are: 30 is 4.3. Without group.version, which is for groups of the next
+# generation, clients form classic groups, as they do by default.
 FEATURES: Final = (("metadata.version", 7, 30), ("eligible.leader.replicas.version", 0, 1))
 
 
@@ -62,7 +64,7 @@ def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVer
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsReply(error_code=ErrorCode.INVALID_REQUEST)
-    return served(version)
+    return served(version, to_ours=request.client_software_name == OUR_CLIENT)
 
 
 def unsupported(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
@@ -75,13 +77,14 @@ def unsupported(gateway: Gateway, frame: memoryview, at: int, version: int) -> A
 
 
 @cache
-def served(version: int) -> ApiVersionsReply:
+def served(version: int, to_ours: bool) -> ApiVersionsReply:
     from .routes import ROUTES
 
     return ApiVersionsReply(
         api_keys=[
             ServedApi(api_key=key, min_version=route.api.listed[0], max_version=route.api.listed[-1])
             for key, route in sorted(ROUTES.items())
+            if to_ours or not route.own
         ],
         # Version 3 has no way to say a lowest level of 0, so such features are left out of it.
         supported_features=[

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode
+from ..observe.names import FIND_COORDINATOR as FIND_COORDINATOR_SPAN
 from ..types import message
 from ..wire.apis.find_coordinator import FIND_COORDINATOR
 from .local import CALLER
@@ -45,6 +46,13 @@ class FindCoordinatorReply:
 
 
 def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> FindCoordinatorReply:
+    if gateway.spans is None:
+        return _answer(gateway, frame, at, version)
+    with gateway.spans.local(FIND_COORDINATOR_SPAN, CALLER.get()):
+        return _answer(gateway, frame, at, version)
+
+
+def _answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> FindCoordinatorReply:
     """Any key will do, the empty one as well, and each is answered as often as it comes."""
     request, _ = FIND_COORDINATOR.request_decoder(version)(frame, at, gateway.elements)
     known = request.key_type in KINDS

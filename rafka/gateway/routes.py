@@ -54,6 +54,7 @@ class Route:
     prepare: Callable[[Any, int], None] | None = None
     settle: Callable[[Any, Any, int], Any] | None = None
     local: Local | None = None
+    own: bool = False  # no API of Kafka's: ApiVersions tells of it to rafka's own client only
 
 
 def _route(

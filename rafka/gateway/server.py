@@ -20,6 +20,8 @@ import trio
 
 from ..config import Config
 from ..link import Link
+from ..observe.names import GATEWAY
+from ..observe.spans import Spans
 from ..ops.base import Envelope
 from .budget import ByteBudget
 from .buffers import Buffers
@@ -42,9 +44,12 @@ OUT_OF_HANDLES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS
 
 
 class Gateway:
-    def __init__(self, config: Config, link: Link, bound: Sequence[Bound] = ()) -> None:
+    def __init__(
+        self, config: Config, link: Link, bound: Sequence[Bound] = (), spans: Spans | None = None
+    ) -> None:
         network = config.network
-        self.link = link
+        self.link = link if spans is None else spans.around(link, GATEWAY)
+        self.spans = spans
         self.node_id = config.broker.node_id
         self.closing = False
         self.clock = trio.current_time()  # good to a second; saves a system call per request
