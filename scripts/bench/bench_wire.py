@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import crc32c
@@ -92,6 +92,10 @@ class Connection:
     def ask(self, request: bytes) -> bytes:
         """The answer without its length and correlation id."""
         self.socket.sendall(request)
+        return self.read()
+
+    def read(self) -> bytes:
+        """The next answer on its way."""
         (length,) = struct.unpack(">i", self.stream.read(4))
         return self.stream.read(length)[4:]
 
@@ -104,6 +108,14 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def wait_until(true: Callable[[], bool], what: str, within: float = 60) -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} does not come")
+        time.sleep(0.05)
 
 
 def answers(port: int) -> bool:
