@@ -119,7 +119,7 @@ class Producers:
         Raises KafkaError where it is neither. Rules Q1 to Q8, in that order.
         """
         producer = self.by_id.get(header.producer_id)
-        transactional = header.attributes & TRANSACTIONAL_BIT
+        transactional = header.attributes & TRANSACTIONAL_BIT != 0
         if producer is None:
             if transactional:
                 self._check_verified(header, verified)
@@ -131,8 +131,15 @@ class Producers:
         first = header.base_sequence
         same = header.producer_epoch == producer.epoch
         if same:
+            batches = producer.batches
+            if (
+                batches
+                and first == (batches[-1].last_sequence + 1) % SEQUENCES
+                and transactional == (producer.first_open_offset >= 0)
+            ):
+                return None  # nearly always: the next one, of no transaction or of the one that is open
             last = (first + header.last_offset_delta) % SEQUENCES
-            for batch in producer.batches:
+            for batch in batches:
                 if batch.first_sequence == first and batch.last_sequence == last:
                     return batch
         begins = transactional and not (same and producer.first_open_offset >= 0)
@@ -211,7 +218,9 @@ class Producers:
         attributes = header.attributes
         if attributes & CONTROL_BIT:
             return None if marker is None else self._apply_marker(header, marker)
-        producer = self._in_epoch(header)
+        producer = self.by_id.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._in_epoch(header)
         delta = header.last_offset_delta
         producer.batches.append(
             WrittenBatch(
