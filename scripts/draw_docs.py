@@ -236,8 +236,9 @@ A span has the status of an error only where rafka itself made a mistake.
 """
 
 _REBALANCE = """\
-`{}` has the length of a rebalance, from its beginning until the generation formed. Its attributes are
-`group`, `generation_id`, `leader_id`, `members` (how many there are in it) and `took` (in seconds).
+`{}` has the length of a rebalance, from its beginning until the generation
+formed. Its attributes are `group`, `generation_id`, `leader_id`, `members` (how many there are in it), `took`
+(in seconds), `trigger` and `outcome` (as `rafka group history` tells them).
 """
 
 _TITLES = {

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ErrorCode, KafkaError
 from ..link import Link
 from ..ops.base import Envelope, Later, Op, R
+from ..ops.group import Rebalance
 from .names import BROKER, GATEWAY, REBALANCE_COMPLETE, span_name
 
 if TYPE_CHECKING:
@@ -51,27 +52,23 @@ class Spans:
         kind = self._kinds[GATEWAY]
         return self._tracer.start_as_current_span(name, self._no_context, kind, _about(envelope))
 
-    def rebalance_complete(
-        self,
-        group_id: str,
-        *,
-        generation_id: int,
-        leader_id: str,
-        members: int,
-        began_ms: int,
-        took_ms: int,
-    ) -> None:
-        """A generation has formed. Times are those of the wall clock; the span lasts as long as it took."""
+    def rebalance_complete(self, group_id: str, rebalance: Rebalance) -> None:
+        """A generation has formed: a span from when the rebalance began until then."""
+        if rebalance.generation_id < 0:
+            return  # overtaken by another before it came so far
+        began_ms, took_ms = rebalance.began_ms, rebalance.join_ms
         span = self._tracer.start_span(
             REBALANCE_COMPLETE,
             self._no_context,
             self._kinds[BROKER],
             {
                 "group": group_id,
-                "generation_id": generation_id,
-                "leader_id": leader_id,
-                "members": members,
+                "generation_id": rebalance.generation_id,
+                "leader_id": rebalance.leader,
+                "members": rebalance.members_after,
                 "took": took_ms / 1000,
+                "trigger": rebalance.trigger,
+                "outcome": rebalance.outcome,
             },
             start_time=began_ms * _NS_PER_MS,
         )

@@ -220,10 +220,23 @@ async def test_an_error_is_an_answer_and_only_our_mistakes_are_failures(
     assert (span.status.status_code is StatusCode.ERROR) is failed
 
 
-def test_a_rebalance_that_is_done_has_the_length_that_it_had(spans: Spans, finished: Finished) -> None:
-    spans.rebalance_complete(
-        "g", generation_id=4, leader_id="ann", members=3, began_ms=1_700_000_000_000, took_ms=250
+def a_rebalance(generation_id: int) -> group.Rebalance:
+    return group.Rebalance(
+        number=1,
+        began_ms=1_700_000_000_000,
+        trigger="member joined",
+        outcome="stable",
+        generation_id=generation_id,
+        leader="ann",
+        join_ms=250,
+        sync_ms=40,
+        members_before=2,
+        members_after=3,
     )
+
+
+def test_a_rebalance_has_the_length_that_it_had(spans: Spans, finished: Finished) -> None:
+    spans.rebalance_complete("g", a_rebalance(4))
 
     span = finished()["rafka.broker.coordinator.rebalance-complete"]
     assert (span.start_time, span.end_time) == (1_700_000_000_000_000_000, 1_700_000_000_250_000_000)
@@ -233,7 +246,15 @@ def test_a_rebalance_that_is_done_has_the_length_that_it_had(spans: Spans, finis
         "leader_id": "ann",
         "members": 3,
         "took": 0.25,
+        "trigger": "member joined",
+        "outcome": "stable",
     }
+
+
+def test_a_rebalance_that_formed_no_generation_has_no_span(spans: Spans, finished: Finished) -> None:
+    spans.rebalance_complete("g", a_rebalance(-1))
+
+    assert finished() == {}
 
 
 async def test_without_a_tracer_nothing_is_in_between(link: ScriptedLink, nursery: trio.Nursery) -> None:
