@@ -24,10 +24,12 @@ together; this module knows none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar, dataclass_transform
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 import attrs
 import msgpack
+from cattrs.fns import identity
 from cattrs.preconf.msgpack import make_converter
 
 Fact: TypeAlias = object  # an instance of a class that is marked with @fact
@@ -35,6 +37,10 @@ Fact: TypeAlias = object  # an instance of a class that is marked with @fact
 T = TypeVar("T")
 
 _TAG = "__fact_tag__"
+_SCALARS: Final = (str, bytes, int, float, bool, NoneType, ...)
+_NESTED: Final = (tuple, list, dict, Union, UnionType)
+
+_packed: Callable[[Any], bytes] = msgpack.Packer().pack  # one, since making it costs as much as using it
 
 
 class UnreadableFact(ValueError):
@@ -43,10 +49,14 @@ class UnreadableFact(ValueError):
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
 def fact(tag: str) -> Callable[[type[T]], type[T]]:
-    """Make the class a frozen, slotted attrs class that the journal can keep under `tag`."""
+    """Make the class a slotted attrs class that the journal can keep under `tag`.
+
+    mypy holds it to be frozen, as it does ops and replies, and for the same reason: an
+    object that is frozen at run time costs three times as much to make.
+    """
 
     def mark(cls: type[T]) -> type[T]:
-        made = attrs.frozen(cls)
+        made = attrs.define(cls)
         setattr(made, _TAG, tag)
         return made
 
@@ -66,6 +76,7 @@ class FactRegistry:
 
     def __init__(self, classes: Iterable[type]) -> None:
         converter = make_converter(detailed_validation=False)
+        converter.register_unstructure_hook_func(_plain, identity)
         self._pack: dict[type, tuple[bytes, Callable[[Any], Any]]] = {}
         self._unpack: dict[bytes, Callable[[Any, type], Any]] = {}
         self._classes: dict[bytes, type] = {}
@@ -84,8 +95,7 @@ class FactRegistry:
             tag, fields = self._pack[type(fact)]
         except KeyError:
             raise TypeError(f"{type(fact).__qualname__} is not in the registry of facts") from None
-        packed: bytes = msgpack.packb(fields(fact))
-        return tag, packed
+        return tag, _packed(fields(fact))
 
     def unpack(self, tag: bytes, packed: bytes) -> Fact:
         """The fact again. UnreadableFact for a tag nobody declares, or fields that do not fit."""
@@ -103,3 +113,11 @@ class FactRegistry:
             raise UnreadableFact(
                 f"a fact of the kind {tag.decode()!r} does not have the fields it should: {wrong!r}"
             ) from wrong
+
+
+def _plain(kind: Any) -> bool:
+    """Whether values of a type go into msgpack as they are, whatever they contain."""
+    kind = getattr(kind, "__supertype__", kind)  # of a NewType
+    if get_origin(kind) in _NESTED:
+        return all(map(_plain, get_args(kind)))
+    return kind in _SCALARS

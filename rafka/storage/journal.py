@@ -31,14 +31,14 @@ Rules for callers
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import trio
 
 from ..env import Env
-from ..records.batch import BatchHeader, crc_of, read_header, sealed, walk, write_header
-from ..records.build import build
+from ..records.batch import BatchHeader, crc_of, sealed, walk, write_header
+from ..records.build import build_pairs
 from ..records.record import Record, iterate
 from ..types import Buffer
 from .backend import Blobs, Log, LogBackend, LogName, LogSettings
@@ -51,7 +51,6 @@ SEGMENT_BYTES = 16 << 20  # the head is cut by whole segments
 SNAPSHOT_BYTES = 8 << 20
 SNAPSHOT_FACTS = 100_000
 
-_NUMBERED_LATER = -1  # records get their offsets from the batch that they are built into
 _READ_BYTES = 1 << 20  # of the log at a time, when replaying
 _SLICE = 500  # facts of a snapshot that are packed between two looks at the loop: about 2 ms
 _SNAPSHOT = "journal-{:020}.snapshot"
@@ -123,18 +122,18 @@ class Journal:
                 for record in iterate(memoryview(piece)[at : at + header.size]):
                     yield self._unpack(record)
 
-    async def append(self, facts: Iterable[Any]) -> None:
+    async def append(self, facts: Sequence[Any]) -> None:
         """Return when the facts are as durable as the broker promises."""
         if self.put(facts):
             await self.settled()
 
-    def put(self, facts: Iterable[Any]) -> bool:
+    def put(self, facts: Sequence[Any]) -> bool:
         """Put facts in order behind all others, without waiting. Whether there were any."""
-        records = self._records(facts)
-        if not records:
+        if not facts:
             return False
-        self._put(build(records, base_offset=self._log.end_offset, leader_epoch=self._epoch))
-        self._facts_since += len(records)
+        header, pieces = self._batch(facts, self._log.end_offset, self._epoch)
+        self._put(header, pieces)
+        self._facts_since += header.count
         return True
 
     async def settled(self) -> None:
@@ -184,7 +183,8 @@ class Journal:
     async def _pack_snapshot(self, facts: list[Any]) -> bytes:
         blob = bytearray()
         for at in range(0, len(facts), _SLICE):
-            blob += build(self._records(facts[at : at + _SLICE]), base_offset=at)
+            _, pieces = self._batch(facts[at : at + _SLICE], at)
+            blob += b"".join(pieces)
             await trio.lowlevel.checkpoint()
         return bytes(blob)
 
@@ -204,16 +204,18 @@ class Journal:
             self._log.end_offset,
             offset,
         )
-        self._put(_filler(self._log.end_offset, offset, self._epoch))
+        header = _filler(self._log.end_offset, offset, self._epoch)
+        self._put(header, [write_header(header)])
 
-    def _put(self, batch: Buffer) -> None:
-        header = read_header(batch)
-        self._log.append([batch], header)
+    def _put(self, header: BatchHeader, pieces: list[Buffer]) -> None:
+        self._log.append(pieces, header)
         self._bytes_since += header.size
 
-    def _records(self, facts: Iterable[Any]) -> list[Record]:
-        now = self._now_ms()
-        return [Record(_NUMBERED_LATER, now, tag, fields, []) for tag, fields in map(self._codec.pack, facts)]
+    def _batch(
+        self, facts: Sequence[Any], base_offset: int, epoch: int = -1
+    ) -> tuple[BatchHeader, list[Buffer]]:
+        packed = map(self._codec.pack, facts)
+        return build_pairs(packed, self._now_ms(), base_offset=base_offset, leader_epoch=epoch)
 
     def _unpack(self, record: Record) -> Any:
         try:
@@ -225,10 +227,9 @@ class Journal:
         return int(self._env.now() * 1000)
 
 
-def _filler(first: int, after: int, epoch: int) -> bytes:
+def _filler(first: int, after: int, epoch: int) -> BatchHeader:
     """A batch of no records that takes the offsets from `first` up to `after`."""
-    header = BatchHeader(first, 0, epoch, 2, 0, 0, after - first - 1, -1, -1, -1, -1, -1, 0)
-    return bytes(write_header(sealed(header)))
+    return sealed(BatchHeader(first, 0, epoch, 2, 0, 0, after - first - 1, -1, -1, -1, -1, -1, 0))
 
 
 def _count(batches: bytes) -> int:

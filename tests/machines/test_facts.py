@@ -70,6 +70,35 @@ def test_a_pair_may_be_the_key_of_a_dict() -> None:
     assert there_and_back(committed) == committed
 
 
+@fact("shelved")
+class Shelved:
+    """Plain values, nested, which go to bytes as they are; and one class, which does not."""
+
+    rows: tuple[tuple[OrgId, list[int | None]], ...]
+    by_name: dict[str, bytes] | None
+    place: Placement
+
+
+def test_nested_plain_values_come_back_beside_classes() -> None:
+    registry = FactRegistry([Shelved])
+    shelved = Shelved(
+        ((OrgId("a"), [1, None]), (OrgId("b"), [])), {"x": b"\xff"}, Placement(partition=1, note="n")
+    )
+
+    tag, packed = registry.pack(shelved)
+
+    assert registry.unpack(tag, packed) == shelved
+    assert msgpack.unpackb(packed)["place"] == {"partition": 1, "note": "n"}
+
+
+def test_a_fact_that_does_not_fit_into_bytes_leaves_nothing_behind() -> None:
+    committed = OffsetsCommitted(offsets={("orders", 3): 2**70})
+    with pytest.raises(OverflowError):
+        REGISTRY.pack(committed)
+
+    assert there_and_back(Closed()) == Closed()
+
+
 def test_a_fact_without_fields_comes_back_too() -> None:
     assert there_and_back(Closed()) == Closed()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rafka.records.batch import read_header
-from rafka.records.build import build
+from rafka.records.build import build, build_pairs
 from rafka.records.check import Rules
 from rafka.records.compress import NAMES
 from rafka.records.record import Record, iterate
@@ -41,6 +41,32 @@ def test_what_is_built_is_read_back(records: list[Record], base: int) -> None:
 
     assert as_tuples(made) == numbered(records, base)
     assert intact(made)
+
+
+some_bytes = st.binary(max_size=300) | st.integers(4090, 9000).map(bytes)
+
+
+@given(st.lists(st.tuples(some_bytes, some_bytes), min_size=1, max_size=20), st.integers(0, 2**40))
+def test_pairs_are_built_to_the_same_bytes(pairs: list[tuple[bytes, bytes]], base: int) -> None:
+    header, pieces = build_pairs(pairs, NOW, base_offset=base, leader_epoch=3)
+
+    made = b"".join(pieces)
+    records = [Record(0, NOW, key, value) for key, value in pairs]
+    assert made == build(records, base_offset=base, leader_epoch=3)
+    assert header == read_header(made)
+
+
+def test_more_pairs_than_are_looked_up_are_built_too() -> None:
+    pairs = [(b"k", b"v")] * 5000
+
+    _, pieces = build_pairs(iter(pairs), NOW)
+
+    assert b"".join(pieces) == build([Record(0, NOW, b"k", b"v")] * 5000)
+
+
+def test_no_pairs_are_no_batch() -> None:
+    with pytest.raises(ValueError, match="one record at the least"):
+        build_pairs([], NOW)
 
 
 @given(st.lists(a_record, min_size=1, max_size=20))
