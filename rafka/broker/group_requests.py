@@ -177,7 +177,7 @@ class GroupRequests:
     def _ask(self, envelope: Envelope, op: Op[R], merge: Callable[[R], R]) -> R | Later[R]:
         answer = self._coordinator.ask(envelope, op)
         if isinstance(answer, Later):
-            return Later(_merged_later, answer, op, merge, overlaps=answer.overlaps)
+            return Later(_merged_later, answer, op, merge, overlaps=answer.overlaps, ready=answer.ready)
         return merge(answer)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import trio
@@ -90,7 +91,8 @@ class Writer:
         reply_to_all = ProduceReply(responses=responses)
         if pending:
             if op.acks == ALL:
-                return Later(self._wait, op, reply_to_all, pending, overlaps=True)
+                durable = partial(_all_durable, pending)
+                return Later(self._wait, op, reply_to_all, pending, overlaps=True, ready=durable)
             for partition, offset, _ in pending:
                 partition.told(offset)
         return reply_to_all
@@ -158,6 +160,8 @@ class Writer:
         pending: list[tuple[Partition, int, PartitionProduceReply]],
     ) -> ProduceReply:
         """Answer when all is durable; those that are not in time are told so, though they may become so."""
+        if _all_durable(pending):
+            return reply
         timeout = min(max(op.timeout_ms / 1000, TIMEOUT_MIN_S), TIMEOUT_MAX_S)
         failed: dict[int, ErrorCode] = {}
         with trio.move_on_after(timeout):
@@ -186,6 +190,10 @@ class Writer:
                 for topic in reply.responses
             ]
         )
+
+
+def _all_durable(pending: list[tuple[Partition, int, PartitionProduceReply]]) -> bool:
+    return all(partition.log.flushed_offset >= offset for partition, offset, _ in pending)
 
 
 def _each_once(topics: list[TopicData]) -> list[TopicData]:

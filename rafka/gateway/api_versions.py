@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode
+from ..ops.base import Envelope
 from ..types import message
 from ..wire.apis.api_versions import API_VERSIONS
 
@@ -57,7 +58,7 @@ class ApiVersionsReply:
     finalized_features: Sequence[FinalizedFeature] = ()
 
 
-def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
+def answer(gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
     request, _ = API_VERSIONS.request_decoder(version)(frame, at)
     if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -67,7 +68,9 @@ def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVer
     return served(version, to_ours=request.client_software_name == OUR_CLIENT)
 
 
-def unsupported(gateway: Gateway, frame: memoryview, at: int, version: int) -> ApiVersionsReply:
+def unsupported(
+    gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int
+) -> ApiVersionsReply:
     """The body is not looked at: nobody knows what it means."""
     versions = API_VERSIONS.versions
     return ApiVersionsReply(

@@ -23,12 +23,17 @@ class ByteBudget:
 
     async def take(self, size: int, taker: object) -> None:
         """Wait until `size` more bytes fit, then count them. `taker` gives back all of its bytes at once."""
-        while self.used + size > self.limit and self._let_through is not taker:
-            if self._let_through is None:
-                self._let_through = taker
-                break
+        while not self.try_take(size, taker):
             await self._freed.wait()
+
+    def try_take(self, size: int, taker: object) -> bool:
+        """As `take`, where they fit now."""
+        if self.used + size > self.limit and self._let_through is not taker:
+            if self._let_through is not None:
+                return False
+            self._let_through = taker
         self.used += size
+        return True
 
     def give_back(self, size: int, taker: object) -> None:
         if size:

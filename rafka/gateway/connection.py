@@ -1,12 +1,16 @@
 """One client, one task: take its requests in, ask the broker, answer in order.
 
-All frames that one read brought are worked on together and their replies go out
-together. What the broker answers at once costs no task switch. While a write waits to
-become durable the next requests are taken up, so that pipelined writes share a sync;
-while anything else waits (a parked fetch), what follows it waits too, as in Kafka.
+What can be answered at once is answered in `on_readable`, a plain call from whoever
+sees the bytes come: it costs no task switch. All frames that one read brought are worked on
+together and their replies go out together. The task is woken only for what has to be
+waited for: a reply that takes time, a slow reader, the end.
 
-The shared buffer holds somebody else's bytes after the next await: whatever is left
-to parse is copied before this task waits for anything but the socket.
+While the task waits for a write to become durable the next requests are taken up, so
+that writes share a sync; while it waits for anything else (a parked fetch, a reader
+that takes nothing), what follows is not even read, as in Kafka.
+
+The shared buffer holds somebody else's bytes after the next read: whatever is left
+to parse when reading has to stop is copied.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 from ..errors import ErrorCode, KafkaError
 from ..ops.base import Envelope, Later, Op
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SEND_AT: Final = 256 * 1024  # replies gathered so far go out before more are made
+PATIENCE: Final = 8  # reads in a row before others get their turn
 JOIN_BELOW: Final = 32 * 1024  # pieces of less than this are joined into one
 CLIENT_ID_SHOWN: Final = 256
 _HEADER: Final = Struct(">hhi")
@@ -55,6 +61,7 @@ class Waiting:
     op: Op[Any] | None = None  # None: the gateway's own answer
     later: Later[Any] | None = None
     reply: Any = None
+    last: bool = False  # nothing is taken up behind it
 
 
 class Connection:
@@ -70,15 +77,18 @@ class Connection:
         "_line",
         "_out",
         "_pieces",
+        "_rest",
         "_seen_sent",
+        "_task",
         "_transport",
+        "_trouble",
+        "_unsent",
         "began",
         "envelope",
         "greeted",
         "idle",
         "last_active",
         "scope",
-        "unsent",
         "writing_since",
     )
 
@@ -89,8 +99,7 @@ class Connection:
         self.last_active = gateway.clock
         self.began: float | None = None  # when the request that is still arriving began
         self.writing_since: float | None = None
-        self.unsent = 0
-        self.idle = False
+        self.idle = False  # the task sleeps, and nothing is to be waited for
         self.greeted = False  # a whole request has come
         self.scope = trio.CancelScope()
         self._gateway = gateway
@@ -99,20 +108,30 @@ class Connection:
         self._incoming = incoming
         self._transport = transport
         self._seen_sent = 0
+        self._task: Task | None = None
+        self._trouble: Exception | None = None  # ends the connection, once what came before is answered
+        self._rest: memoryview | None = None  # frames that have come and are not taken up
         self._line: list[Waiting] = []  # replies to come, in order
         self._out = bytearray()
         self._pieces: list[Buffer] = []
         self._gathered = 0
+        self._unsent: list[Buffer] = []  # what the reader has not taken
         self._client_id = b""
 
     @property
     def missing(self) -> int:
         return self._incoming.missing
 
+    @property
+    def unsent(self) -> int:
+        return sum(map(len, self._unsent))
+
     def moved(self) -> bool:
         """Whether the client has taken anything since this was last asked."""
         before, self._seen_sent = self._seen_sent, self._transport.sent
         return before != self._seen_sent
+
+    # --- the task: for what has to be waited for ------------------------------------------
 
     async def serve(self) -> None:
         """Until the client goes, misbehaves, or the gateway closes."""
@@ -130,7 +149,6 @@ class Connection:
             try:
                 await self._converse()
             except WireError as wrong:
-                await self._drain()  # what was asked before is answered still
                 raise Hangup(str(wrong)) from None
         except Hangup as why:
             self._gateway.note(self, f"closed: {why}")
@@ -138,42 +156,118 @@ class Connection:
 
     async def _converse(self) -> None:
         incoming, gateway = self._incoming, self._gateway
-        while not gateway.closing:
-            self.idle = True
-            data = await incoming.receive()
-            self.idle = False
-            if data is None:
+        self._transport.watch(self.on_readable)
+        while True:
+            if self._line:
+                await self._answer_first()
+            if not self._line or self._gathered + len(self._out) >= SEND_AT:
+                await self._flush()
+            self._go_on()
+            if self._line or self._unsent:
+                continue
+            if self._trouble is not None:
+                raise self._trouble
+            if incoming.ended or gateway.closing:
                 return
-            self.last_active = gateway.clock
-            await self._work(data)
-            incoming.release()
-            if not incoming.midway:
-                self.began = None
-            elif self.began is None:
-                self.began = gateway.clock
+            if incoming.starved:
+                await incoming.wait_for_memory()
+            else:
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        """Until `on_readable` comes upon something to wait for."""
+        self.idle = True
+        self.last_active = self._gateway.clock
+        # The rest of a request that came in part may have been kept waiting by us.
+        self.began = self._gateway.clock if self._incoming.midway else None
+        self._task = current_task()
+        await wait_task_rescheduled(self._abort)
+
+    def _abort(self, _: object) -> Abort:
+        self.idle = False
+        return Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        assert self._task is not None
+        self.idle = False
+        reschedule(self._task)
 
     # --- requests --------------------------------------------------------------------
 
-    async def _work(self, data: memoryview) -> None:
-        """Answer every whole request in `data`."""
-        at = 0
-        end = self._incoming.frame_end(data, at)
-        while end > 0:
-            overlaps = self._take_up(data, at + 4, end)
-            at = end
-            if not overlaps or len(self._line) >= self._gateway.in_flight:
-                data, at = memoryview(bytes(data[at:])), 0
-                await self._drain()
-            elif self._gathered + len(self._out) >= SEND_AT:
-                data, at = memoryview(bytes(data[at:])), 0
-                await self._flush()
-            end = self._incoming.frame_end(data, at)
-        if self._line:
-            await self._drain()
-        await self._flush()
+    def on_readable(self) -> None:
+        """Something has come: take it up, if this is the time."""
+        if self._held() or self._gateway.closing:
+            return
+        try:
+            self._read()
+        except Exception as error:
+            self._trouble = error
+        if self.idle and (self._line or self._held()):
+            self._wake()
 
-    def _take_up(self, data: memoryview, at: int, end: int) -> bool:
-        """One request: answered into the outgoing bytes, or put in line. Whether the next may be taken up."""
+    def _held(self) -> bool:
+        """Whether nothing more may be taken up for now."""
+        line, incoming = self._line, self._incoming
+        if line and (line[-1].last or len(line) >= self._gateway.in_flight):
+            return True
+        return bool(
+            self._unsent
+            or self._rest is not None
+            or self._trouble is not None
+            or incoming.ended
+            or incoming.starved
+        )
+
+    def _read(self) -> None:
+        incoming, gateway = self._incoming, self._gateway
+        for _ in range(PATIENCE):
+            data = incoming.receive()
+            if data is not None:
+                self.last_active = gateway.clock
+                self._work(data)
+                incoming.release()
+                if not incoming.midway:
+                    self.began = None
+                elif self.began is None:
+                    self.began = gateway.clock
+            if not self._transport.more or self._held():
+                return
+        self._transport.again()
+
+    def _go_on(self) -> None:
+        """Take up what was left lying, and then what has come meanwhile."""
+        data, self._rest = self._rest, None
+        if data is not None:
+            if self._held():
+                self._rest = data
+                return
+            try:
+                self._work(data, private=True)
+            except Exception as error:
+                self._trouble = error
+        if self._transport.more:
+            self.on_readable()
+
+    def _work(self, data: memoryview, private: bool = False) -> None:
+        """Take up the whole requests in `data`, as long as nothing has to be waited for.
+
+        Bytes that are not private to this connection are copied before they are kept.
+        """
+        at = 0
+        while (end := self._incoming.frame_end(data, at)) > 0:
+            self._take_up(data, at + 4, end)
+            at = end
+            if self._gathered + len(self._out) >= SEND_AT:
+                self._flush_now()
+            if (self._line or self._unsent) and self._held():
+                if at < len(data):
+                    self._rest = data[at:] if private else memoryview(bytes(data[at:]))
+                break
+        if not self._line:
+            self._flush_now()
+
+    def _take_up(self, data: memoryview, at: int, end: int) -> None:
+        """One request: answered into the outgoing bytes, or put in line."""
         self.greeted = True
         self.began = None
         frame = data[:end]
@@ -185,12 +279,12 @@ class Connection:
         if route.flexible:
             at = at + 1 if at < end and not frame[at] else end_of_header(frame, at, True)
         if route.local is not None:
-            reply = route.local(self._gateway, frame, at, version)
+            reply = route.local(self._gateway, self.envelope, frame, at, version)
             if self._line:
                 self._line.append(Waiting(route, correlation_id, reply=reply))
             else:
                 self._put(route, correlation_id, reply)
-            return True
+            return
         op, _ = route.decode(frame, at, self._elements)
         try:
             if route.prepare is not None:
@@ -201,13 +295,11 @@ class Connection:
         except Exception:  # a mistake of ours: the client is told so, and others go on
             answer = self._our_fault(op)
         if isinstance(answer, Later):
-            self._line.append(Waiting(route, correlation_id, op, later=answer))
-            return answer.overlaps
-        if self._line:
-            self._line.append(Waiting(route, correlation_id, op, reply=answer))
+            self._line.append(Waiting(route, correlation_id, op, later=answer, last=not answer.overlaps))
+        elif self._line:  # a reply with records may be large: not many of those are kept lying
+            self._line.append(Waiting(route, correlation_id, op, reply=answer, last=route.splices))
         else:
             self._answer(route, correlation_id, op, answer)
-        return True
 
     def _skip_client_id(self, frame: memoryview, at: int) -> int:
         """Take up the client id if it is another than before. A negative length is null."""
@@ -228,23 +320,22 @@ class Connection:
 
     # --- replies ---------------------------------------------------------------------
 
-    async def _drain(self) -> None:
-        """Wait for all replies in the line, in order."""
-        while self._line:
-            waiting = self._line[0]
-            if waiting.later is not None:
-                if not waiting.later.overlaps:
-                    await self._flush()  # what is ready need not wait for this one
-                try:
-                    waiting.reply = await waiting.later.wait()
-                except KafkaError as refused:
-                    assert waiting.op is not None
-                    waiting.reply = waiting.op.refusal(refused.code, refused.message)
-                except Exception:
-                    assert waiting.op is not None
-                    waiting.reply = self._our_fault(waiting.op)
-            del self._line[0]
-            self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
+    async def _answer_first(self) -> None:
+        """Wait for the first reply in the line, and gather it."""
+        waiting = self._line[0]
+        if waiting.later is not None:
+            if not waiting.later.ready():
+                await self._flush()  # what is ready need not wait for this one
+            try:
+                waiting.reply = await waiting.later.wait()
+            except KafkaError as refused:
+                assert waiting.op is not None
+                waiting.reply = waiting.op.refusal(refused.code, refused.message)
+            except Exception:
+                assert waiting.op is not None
+                waiting.reply = self._our_fault(waiting.op)
+        del self._line[0]
+        self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
 
     def _answer(self, route: Bound, correlation_id: int, op: Op[Any] | None, reply: Any) -> None:
         if route.settle is not None:
@@ -254,13 +345,11 @@ class Connection:
                 if silence.failed:
                     raise Hangup("a write with acks=0 failed, which only this can tell") from None
                 return
-        start = len(self._out)
         try:
             self._put(route, correlation_id, reply)
         except UnwritableError:
             if op is None:
                 raise
-            del self._out[start:]
             self._put(route, correlation_id, self._our_fault(op))
 
     def _put(self, route: Bound, correlation_id: int, reply: Any) -> None:
@@ -270,15 +359,19 @@ class Connection:
         out += _REPLY.pack(0, correlation_id)
         if route.flexible_reply:
             out.append(0)  # no tagged fields in the header
-        if route.splices:
-            splices: list[tuple[int, Buffer]] = []
-            route.encode(reply, out, splices)
-            if splices:
-                self._splice(start, splices)
-                return
+        splices: list[tuple[int, Buffer]] = []
+        try:
+            if route.splices:
+                route.encode(reply, out, splices)
+            else:
+                route.encode(reply, out)
+        except UnwritableError:
+            del out[start:]
+            raise
+        if splices:
+            self._splice(start, splices)
         else:
-            route.encode(reply, out)
-        _SIZE.pack_into(out, start, len(out) - start - 4)
+            _SIZE.pack_into(out, start, len(out) - start - 4)
 
     def _splice(self, start: int, splices: list[tuple[int, Buffer]]) -> None:
         """Put record batches where they belong without copying them."""
@@ -297,8 +390,10 @@ class Connection:
         self._gathered += size
         self._out = bytearray()
 
-    async def _flush(self) -> None:
-        """Send what was gathered. A slow reader is felt here, and is not read from meanwhile."""
+    def _flush_now(self) -> None:
+        """Send what was gathered, as far as it is taken at once."""
+        if self._unsent:
+            return
         pieces, out = self._pieces, self._out
         if not pieces:
             if not out:
@@ -308,9 +403,16 @@ class Connection:
             pieces.append(out)
         if len(pieces) > 1 and self._gathered + len(out) < JOIN_BELOW:
             pieces = [b"".join(pieces)]
-        self.unsent = self._gathered + len(out)
         self._pieces, self._out, self._gathered = [], bytearray(), 0
-        self.writing_since = self._gateway.clock
-        await self._transport.send(pieces)
-        self.writing_since = None
-        self.unsent = 0
+        self._unsent = self._transport.send_now(pieces)
+        if self._unsent:
+            self.writing_since = self._gateway.clock
+
+    async def _flush(self) -> None:
+        """Send all that was gathered. A slow reader is felt here, and is not read from meanwhile."""
+        self._flush_now()
+        while self._unsent:
+            await self._transport.send(self._unsent)
+            self._unsent = []
+            self.writing_since = None
+            self._flush_now()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode
 from ..observe.names import FIND_COORDINATOR as FIND_COORDINATOR_SPAN
+from ..ops.base import Envelope
 from ..types import message
 from ..wire.apis.find_coordinator import FIND_COORDINATOR
-from .local import CALLER
 
 if TYPE_CHECKING:
     from .server import Gateway
@@ -45,23 +45,27 @@ class FindCoordinatorReply:
     coordinators: Sequence[Coordinator] = ()
 
 
-def answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> FindCoordinatorReply:
+def answer(
+    gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int
+) -> FindCoordinatorReply:
     if gateway.spans is None:
-        return _answer(gateway, frame, at, version)
-    with gateway.spans.local(FIND_COORDINATOR_SPAN, CALLER.get()):
-        return _answer(gateway, frame, at, version)
+        return _answer(gateway, caller, frame, at, version)
+    with gateway.spans.local(FIND_COORDINATOR_SPAN, caller):
+        return _answer(gateway, caller, frame, at, version)
 
 
-def _answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> FindCoordinatorReply:
+def _answer(
+    gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int
+) -> FindCoordinatorReply:
     """Any key will do, the empty one as well, and each is answered as often as it comes."""
     request, _ = FIND_COORDINATOR.request_decoder(version)(frame, at, gateway.elements)
     known = request.key_type in KINDS
     if version >= MANY_SINCE:
         keys: list[str] = request.coordinator_keys
         return FindCoordinatorReply(
-            coordinators=[_ourselves(gateway, k) if known else _nobody(k) for k in keys]
+            coordinators=[_ourselves(gateway, caller, k) if known else _nobody(k) for k in keys]
         )
-    found = _ourselves(gateway, request.key) if known else _nobody(request.key)
+    found = _ourselves(gateway, caller, request.key) if known else _nobody(request.key)
     return FindCoordinatorReply(
         node_id=found.node_id,
         host=found.host,
@@ -71,8 +75,7 @@ def _answer(gateway: Gateway, frame: memoryview, at: int, version: int) -> FindC
     )
 
 
-def _ourselves(gateway: Gateway, key: str) -> Coordinator:
-    caller = CALLER.get()
+def _ourselves(gateway: Gateway, caller: Envelope, key: str) -> Coordinator:
     return Coordinator(key=key, node_id=gateway.node_id, host=caller.host, port=caller.port)
 
 

@@ -37,6 +37,8 @@ class Incoming:
         "_size",
         "_transport",
         "_whole",
+        "ended",
+        "starved",
     )
 
     def __init__(
@@ -47,6 +49,8 @@ class Incoming:
         budget: ByteBudget,
         frame_max: int,
     ) -> None:
+        self.ended = False  # nothing more will come
+        self.starved = False  # there is no memory for more of the frame: wait for it
         self._transport = transport
         self._shared = shared
         self._buffers = buffers
@@ -69,12 +73,16 @@ class Incoming:
         """The size of the frame that has come in part, 0 where there is none."""
         return self._size if self._body is not None else 0
 
-    async def receive(self) -> memoryview | None:
-        """More bytes, beginning with a frame; None at the end. Good until the next await of anybody."""
+    def receive(self) -> memoryview | None:
+        """Take in what has come, by one read. What is returned begins with a frame.
+
+        It is good until anybody's next read. None: there is nothing to work on yet.
+        """
         if self._body is not None:
-            return await self._fill(self._body)
-        size = await self._transport.receive_into(self._shared)
-        if not size:
+            return self._fill(self._body)
+        size = self._transport.receive_into(self._shared)
+        if size <= 0:
+            self.ended = size == 0
             return None
         if self._head:
             joined = memoryview(self._head + self._shared[:size])
@@ -96,6 +104,12 @@ class Incoming:
             self._begin(SIZE_FIELD + size, data[at:])
             return -1
         return end
+
+    async def wait_for_memory(self) -> None:
+        """Where it was starved."""
+        await self._budget.take(self._filled - self._counted, self)
+        self._counted = self._filled
+        self.starved = False
 
     def release(self) -> None:
         """The large frame last received is done with."""
@@ -119,20 +133,25 @@ class Incoming:
         body[: len(came)] = came
         return body
 
-    async def _fill(self, body: bytearray) -> memoryview | None:
-        """Receive until the frame that came in part is whole."""
+    def _fill(self, body: bytearray) -> memoryview | None:
+        """Receive more of the frame that came in part; the frame, once it is whole."""
         size = self._size
-        while self._filled < size:
-            if size > UNCOUNTED:
-                await self._budget.take(self._filled - self._counted, self)
-                self._counted = self._filled
-            with memoryview(body) as view:
-                came = await self._transport.receive_into(view[self._filled : size])
-            if not came:
+        fresh = self._filled - self._counted
+        if size > UNCOUNTED and fresh:
+            if not self._budget.try_take(fresh, self):
+                self.starved = True
                 return None
-            self._filled += came
-            if self._filled == len(body) < size:
-                body = self._body = self._room(body)
+            self._counted = self._filled
+        with memoryview(body) as view:
+            came = self._transport.receive_into(view[self._filled : size])
+        if came <= 0:
+            self.ended = came == 0
+            return None
+        self._filled += came
+        if self._filled < size:
+            if self._filled == len(body):
+                self._body = self._room(body)
+            return None
         self._body = None
         self._whole = body
         return memoryview(body)[:size]

@@ -1,99 +1,61 @@
 """One edge-triggered epoll for all client sockets, nested inside Trio's own.
 
-Trio arms its epoll anew for every wait, which costs a system call and some bookkeeping
-each time: as much as answering a small request. Here one task waits for the nested
-epoll and wakes the connections' tasks; a socket is registered once for its life. Only
-Trio's public `lowlevel` calls are used. Where there is no epoll, a slot waits with
-`trio.lowlevel.wait_readable`, and nothing else changes.
+Trio arms its epoll anew for every wait, and to switch to a task costs as much as to
+answer a small request. Here a socket is registered once for its life, and one task
+waits for the nested epoll and calls whoever has something to read: a plain call,
+which must not raise, must not wait, and leaves what takes time to a task of its own.
 """
 
 from __future__ import annotations
 
 import select
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
-import trio
-from trio.lowlevel import (
-    Abort,
-    Task,
-    checkpoint,
-    current_task,
-    reschedule,
-    wait_readable,
-    wait_task_rescheduled,
-)
+from trio.lowlevel import wait_readable
 
 HAS_EPOLL: Final = hasattr(select, "epoll")
 EVENTS_AT_ONCE: Final = 512
+ROUNDS: Final = 4  # looks at who has become ready meanwhile, before other tasks get their turn
 
-
-class Slot:
-    """One socket's place. At most one task waits on it."""
-
-    __slots__ = ("fd", "gone", "ready", "task")
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.task: Task | None = None
-        self.ready = False  # an edge came while nobody was waiting
-        self.gone = False  # the other side has closed: from here on reads never block
-
-    async def wait(self) -> None:
-        """Return once there may be something to read. An edge that came earlier counts."""
-        if not HAS_EPOLL:
-            await wait_readable(self.fd)
-        elif self.ready or self.gone:
-            self.ready = False
-            await checkpoint()
-        else:
-            self.task = current_task()
-            await wait_task_rescheduled(self._abort)
-
-    def _abort(self, _: object) -> Abort:
-        self.task = None
-        return Abort.SUCCEEDED
+# Called with whether the other side has closed: from there on a read never blocks.
+OnEdge: TypeAlias = Callable[[bool], None]
 
 
 class Readiness:
-    """The nested epoll. `run` has to be running for slots to wake."""
+    """The nested epoll. `run` has to be running for anybody to be called."""
 
     def __init__(self) -> None:
-        self._slots: dict[int, Slot] = {}
-        if HAS_EPOLL:
-            self._epoll = select.epoll()
-            self._edges = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
-            self._gone = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+        self._called: dict[int, OnEdge] = {}
+        self._epoll = select.epoll()
+        self._edges = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+        self._gone = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
-    def register(self, fd: int) -> Slot:
-        slot = self._slots[fd] = Slot(fd)
-        if HAS_EPOLL:
-            self._epoll.register(fd, self._edges)
-        return slot
+    def register(self, fd: int, on_edge: OnEdge) -> None:
+        """Call `on_edge` when there is something to read: once for what is there, once for what comes."""
+        self._called[fd] = on_edge
+        self._epoll.register(fd, self._edges)
 
-    def unregister(self, slot: Slot) -> None:
+    def again(self, fd: int) -> None:
+        """Call once more, and soon, if there is something to read."""
+        self._epoll.modify(fd, self._edges)
+
+    def unregister(self, fd: int) -> None:
         """Before the socket is closed: a number may come back as another socket at once."""
-        if self._slots.pop(slot.fd, None) is not None and HAS_EPOLL:
-            self._epoll.unregister(slot.fd)
+        if self._called.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
 
     async def run(self) -> None:
-        if not HAS_EPOLL:
-            await trio.sleep_forever()
-        poll, slots, gone = self._epoll.poll, self._slots, self._gone
+        poll, called, gone = self._epoll.poll, self._called, self._gone
         while True:
             await wait_readable(self._epoll.fileno())
-            for fd, events in poll(0, EVENTS_AT_ONCE):
-                slot = slots.get(fd)
-                if slot is None:
-                    continue
-                if events & gone:
-                    slot.gone = True
-                task = slot.task
-                if task is None:
-                    slot.ready = True
-                else:
-                    slot.task = None
-                    reschedule(task)
+            for _ in range(ROUNDS):
+                edges = poll(0, EVENTS_AT_ONCE)
+                if not edges:
+                    break
+                for fd, events in edges:
+                    if (on_edge := called.get(fd)) is not None:
+                        on_edge(bool(events & gone))
 
     def close(self) -> None:
-        if HAS_EPOLL:
-            self._epoll.close()
+        self._epoll.close()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode
+from ..ops.base import Envelope
 from ..types import message
 from ..wire.apis.sasl_authenticate import SASL_AUTHENTICATE
 from ..wire.apis.sasl_handshake import SASL_HANDSHAKE
@@ -32,11 +33,13 @@ class AuthenticateReply:
     error_message: str | None = None
 
 
-def handshake(gateway: Gateway, frame: memoryview, at: int, version: int) -> HandshakeReply:
+def handshake(gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int) -> HandshakeReply:
     SASL_HANDSHAKE.request_decoder(version)(frame, at)
     return HandshakeReply(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-def authenticate(gateway: Gateway, frame: memoryview, at: int, version: int) -> AuthenticateReply:
+def authenticate(
+    gateway: Gateway, caller: Envelope, frame: memoryview, at: int, version: int
+) -> AuthenticateReply:
     SASL_AUTHENTICATE.request_decoder(version)(frame, at)
     return AuthenticateReply(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=OUT_OF_PLACE)

@@ -28,8 +28,7 @@ from .buffers import Buffers
 from .connection import Connection
 from .incoming import Incoming
 from .listeners import Bound, close_listeners
-from .local import CALLER
-from .readiness import Readiness
+from .readiness import HAS_EPOLL, Readiness
 from .transport import SocketTransport, StreamTransport, Transport
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class Gateway:
         self._shared = memoryview(bytearray(SHARED_BUFFER))
         self._buffers = Buffers()
         self._budget = ByteBudget(network.queued_bytes)
-        self._readiness = Readiness()
+        self._readiness = Readiness() if HAS_EPOLL else None
         self._connections: set[Connection] = set()
         self._arriving = 0  # accepted, and their tasks have not begun
         self._per_address: Counter[str] = Counter()
@@ -80,7 +79,8 @@ class Gateway:
         """Serve until `close` has been called and every connection is done."""
         try:
             async with trio.open_nursery() as background:
-                background.start_soon(self._readiness.run)
+                if self._readiness is not None:
+                    background.start_soon(self._readiness.run)
                 background.start_soon(self._watch)
                 async with trio.open_nursery() as connections:
                     async with trio.open_nursery() as listeners:
@@ -94,7 +94,8 @@ class Gateway:
                 background.cancel_scope.cancel()
         finally:
             close_listeners(self._bound)
-            self._readiness.close()
+            if self._readiness is not None:
+                self._readiness.close()
 
     def close(self) -> None:
         """Accept no more; connections end when what they have taken in is answered."""
@@ -108,7 +109,10 @@ class Gateway:
         """Serve a client over any Trio stream, until it goes."""
         transport = StreamTransport(stream)
         try:
-            await self._serve(transport, envelope or Envelope(host="localhost", port=9092))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(transport.feed)
+                await self._serve(transport, envelope or Envelope(host="localhost", port=9092))
+                nursery.cancel_scope.cancel()
         finally:
             await transport.aclose()
 
@@ -141,7 +145,6 @@ class Gateway:
 
     async def _serve_socket(self, client: socket.socket, peer: str, bound: Bound) -> None:
         self._arriving -= 1
-        transport = SocketTransport(client, self._readiness)
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -150,11 +153,19 @@ class Gateway:
                 local = client.getsockname()
                 told = attrs.evolve(bound.listener, host=local[0])
             envelope = Envelope(client_host="/" + peer, host=told.host, port=told.port)
-            await self._serve(transport, envelope)
+            if self._readiness is None:
+                stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
+                await self.serve_stream(stream, envelope)
+            else:
+                transport = SocketTransport(client, self._readiness)
+                try:
+                    await self._serve(transport, envelope)
+                finally:
+                    transport.close()
         except OSError:
             pass  # the client was gone before it was served
         finally:
-            transport.close()
+            client.close()
             self._per_address[peer] -= 1
             if not self._per_address[peer]:
                 del self._per_address[peer]
@@ -165,12 +176,10 @@ class Gateway:
         )
         connection = Connection(self, incoming, transport, envelope)
         self._connections.add(connection)
-        before = CALLER.set(envelope)
         try:
             with connection.scope:
                 await connection.serve()
         finally:
-            CALLER.reset(before)
             self._connections.discard(connection)
             if len(self._connections) < self._network.max_connections:
                 self._room.set()

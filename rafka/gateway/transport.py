@@ -1,35 +1,44 @@
 """What a connection reads from and writes to.
 
-Two ways to the same few calls: `StreamTransport` over any Trio stream, for TLS, tests
-and simulations, and `SocketTransport` over a plain socket, which knows when not to
-ask the kernel. The rest of the gateway cannot tell them apart.
+Reading and writing are plain calls that take or give what they can at once; only for a
+slow reader is there something to wait for. Two ways to the same few calls:
+`SocketTransport` over a plain socket, which a shared `Readiness` watches, and
+`StreamTransport` over any Trio stream, for TLS, tests, simulations, and systems
+without epoll. The rest of the gateway cannot tell them apart.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 import trio
 
 from ..types import Buffer
-from .readiness import Readiness, Slot
+from .readiness import Readiness
 
-IOV_MAX = 1024  # pieces that the kernel takes in one call
-SENT_AT_ONCE = 256 * 1024  # to a stream: what a slow reader takes of it shows by these steps
-IMPATIENCE = 16  # reads without a wait before others get their turn
+IOV_MAX: Final = 1024  # pieces that the kernel takes in one call
+FED_AT_ONCE: Final = 256 * 1024  # from a stream
+SENT_AT_ONCE: Final = 256 * 1024  # to a stream: what a slow reader takes of it shows by these steps
+NOTHING: Final = -1  # has come since
 
 
 class Transport(Protocol):
     sent: int  # bytes that the other side, or its kernel, has taken so far
+    more: bool  # whether there may be something to read; where not, `on_readable` is called when there is
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        """Wait for bytes, put them into `buffer`, say how many; 0 is the end.
+    def watch(self, on_readable: Callable[[], None]) -> None:
+        """From now on call this whenever something has come. It must not raise."""
 
-        `buffer` may be shared with other connections: it is filled and given back without
-        an await in between.
-        """
+    def receive_into(self, buffer: memoryview) -> int:
+        """Put what has come into `buffer`, say how much: 0 is the end, `NOTHING` is nothing now."""
+
+    def again(self) -> None:
+        """Call `on_readable` once more, if there is more."""
+
+    def send_now(self, pieces: Sequence[Buffer]) -> list[Buffer]:
+        """Send what can be sent without waiting; what is left is returned."""
 
     async def send(self, pieces: Sequence[Buffer]) -> None:
         """Return once all pieces are with the kernel. A slow reader is felt here."""
@@ -39,20 +48,56 @@ class Transport(Protocol):
 
 
 class StreamTransport:
-    """Any Trio stream."""
+    """Any Trio stream. `feed` has to be running for anything to come."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.sent = 0
+        self.more = False
         self._stream = stream
+        self._on_readable: Callable[[], None] = _nobody
+        self._unread = memoryview(b"")
+        self._ended = False
+        self._broken = False
         self._closed = False
+        self._go_on = trio.Event()
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        try:
-            data = await self._stream.receive_some(len(buffer))
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as gone:
-            raise ConnectionResetError from gone
-        buffer[: len(data)] = data
-        return len(data)
+    async def feed(self) -> None:
+        """Read the stream; read on when what was read has been taken."""
+        while not self._ended:
+            try:
+                data = await self._stream.receive_some(FED_AT_ONCE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data, self._broken = b"", True
+            self._ended = not data
+            self._unread = memoryview(data)
+            self.more = True
+            while self.more:
+                self._go_on = trio.Event()
+                self._on_readable()
+                if self.more:
+                    await self._go_on.wait()
+
+    def watch(self, on_readable: Callable[[], None]) -> None:
+        self._on_readable = on_readable
+
+    def receive_into(self, buffer: memoryview) -> int:
+        if self._broken:
+            raise ConnectionResetError
+        if not self.more:
+            return NOTHING
+        size = min(len(self._unread), len(buffer))
+        buffer[:size] = self._unread[:size]
+        self._unread = self._unread[size:]
+        if not self._unread:
+            self.more = False
+            self._go_on.set()
+        return size
+
+    def again(self) -> None:
+        self._go_on.set()
+
+    def send_now(self, pieces: Sequence[Buffer]) -> list[Buffer]:
+        return list(pieces)
 
     async def send(self, pieces: Sequence[Buffer]) -> None:
         data = memoryview(b"".join(pieces))
@@ -75,53 +120,64 @@ class StreamTransport:
         self._closed = True
 
 
-class SocketTransport:
-    """A plain TCP socket, non-blocking, whose readiness is watched by a shared `Readiness`."""
+def _nobody() -> None:
+    """Who is called before anybody watches."""
 
-    __slots__ = ("_busy", "_drained", "_readiness", "_slot", "_socket", "sent")
+
+class SocketTransport:
+    """A plain TCP socket, non-blocking."""
+
+    __slots__ = ("_fd", "_gone", "_on_readable", "_readiness", "_socket", "more", "sent")
 
     def __init__(self, sock: socket.socket, readiness: Readiness) -> None:
         sock.setblocking(False)
         self.sent = 0
+        self.more = False
         self._socket = sock
+        self._fd = sock.fileno()
         self._readiness = readiness
-        self._slot: Slot | None = readiness.register(sock.fileno())
-        self._drained = True  # the last read took all there was: wait before asking again
-        self._busy = 0
+        self._on_readable: Callable[[], None] = _nobody
+        self._gone = False
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        slot = self._slot
-        if slot is None:
-            raise ConnectionResetError
-        while True:
-            if self._drained:
-                self._busy = 0
-                await slot.wait()
-            else:
-                self._busy += 1
-                if self._busy >= IMPATIENCE:
-                    self._busy = 0
-                    await trio.lowlevel.checkpoint()
-            try:
-                size = self._socket.recv_into(buffer)
-            except BlockingIOError:
-                self._drained = True
-                continue
-            # Less than was asked for: the socket is empty, and the next edge will say so.
-            self._drained = 0 < size < len(buffer) and not slot.gone
-            return size
+    def watch(self, on_readable: Callable[[], None]) -> None:
+        self._on_readable = on_readable
+        self._readiness.register(self._fd, self._edge)
 
-    async def send(self, pieces: Sequence[Buffer]) -> None:
+    def _edge(self, gone: bool) -> None:
+        self.more = True
+        if gone:
+            self._gone = True
+        self._on_readable()
+
+    def receive_into(self, buffer: memoryview) -> int:
+        try:
+            size = self._socket.recv_into(buffer)
+        except BlockingIOError:
+            self.more = False
+            return NOTHING
+        # Less than was asked for: the socket is empty, and the next edge will say when it is not.
+        # But the end makes no edge of its own where it came together with the last bytes.
+        self.more = size == len(buffer) or self._gone
+        return size
+
+    def again(self) -> None:
+        self._readiness.again(self._fd)
+
+    def send_now(self, pieces: Sequence[Buffer]) -> list[Buffer]:
         if len(pieces) == 1:
-            await self._send_one(pieces[0])
-            return
-        left = [memoryview(piece) for piece in pieces if len(piece)]
+            piece = pieces[0]
+            try:
+                sent = self._socket.send(piece)
+            except BlockingIOError:
+                return [piece]
+            self.sent += sent
+            return [] if sent == len(piece) else [memoryview(piece)[sent:]]
+        left: list[Buffer] = [memoryview(piece) for piece in pieces if len(piece)]
         while left:
             try:
                 sent = self._socket.sendmsg(left[:IOV_MAX])
             except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._socket)
-                continue
+                break
             self.sent += sent
             done = 0
             while done < len(left) and sent >= len(left[done]):
@@ -130,23 +186,16 @@ class SocketTransport:
             del left[:done]
             if sent:
                 left[0] = left[0][sent:]
+        return left
 
-    async def _send_one(self, data: Buffer) -> None:
-        view = data
-        while True:
-            try:
-                sent = self._socket.send(view)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._socket)
-                continue
-            self.sent += sent
-            if sent == len(view):
-                return
-            view = memoryview(view)[sent:]
+    async def send(self, pieces: Sequence[Buffer]) -> None:
+        left = self.send_now(pieces)
+        while left:
+            await trio.lowlevel.wait_writable(self._socket)
+            left = self.send_now(left)
 
     def close(self) -> None:
-        if self._slot is not None:
-            self._readiness.unregister(self._slot)
-            self._slot = None
+        if self._socket.fileno() >= 0:
+            self._readiness.unregister(self._fd)
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()

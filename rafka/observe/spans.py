@@ -115,7 +115,7 @@ class _SpannedLink:
         finally:
             envelope.trace = above
         if isinstance(answer, Later):
-            return Later(_wait, span, answer, overlaps=answer.overlaps)
+            return Later(_wait, span, answer, overlaps=answer.overlaps, ready=answer.ready)
         _end(span, answer)
         return answer
 

@@ -94,16 +94,29 @@ class Later(Generic[R_co]):
     """A reply that is not ready: `fn(*args)` gives it when it is awaited, and nothing runs before that.
 
     Waiting may be cancelled; what the op did stays done. `overlaps` says that the op's
-    work is done and only its durability is awaited: a connection may take up the next
-    request meanwhile, as long as it answers in order.
+    work is done, or on its way in order, and only the outcome is awaited: a connection may
+    take up the next request meanwhile, as long as it answers in order. Whoever waits
+    has no use any more for the bytes that the op came in. `ready` tells whether waiting would take
+    no time, so that replies that are ready together go out together.
     """
 
-    __slots__ = ("_args", "_fn", "overlaps")
+    __slots__ = ("_args", "_fn", "overlaps", "ready")
 
-    def __init__(self, fn: Callable[..., Awaitable[R_co]], *args: object, overlaps: bool = False) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Awaitable[R_co]],
+        *args: object,
+        overlaps: bool = False,
+        ready: Callable[[], bool] | None = None,
+    ) -> None:
         self._fn = fn
         self._args = args
         self.overlaps = overlaps
+        self.ready = ready or _nobody_knows
 
     def wait(self) -> Awaitable[R_co]:
         return self._fn(*self._args)
+
+
+def _nobody_knows() -> bool:
+    return False

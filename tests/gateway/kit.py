@@ -120,9 +120,11 @@ class Gate:
     most: int = 0
 
     def later(self, reply: Any, *, overlaps: bool) -> Later[Any]:
-        return Later(self._wait, reply, overlaps=overlaps)
+        return Later(self._wait, reply, overlaps=overlaps, ready=self.opened.is_set)
 
     async def _wait(self, reply: Any) -> Any:
+        if self.opened.is_set():
+            return reply
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         try:

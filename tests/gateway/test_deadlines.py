@@ -126,8 +126,11 @@ async def test_who_waits_for_an_answer_is_not_idle(link: ScriptedLink, autojump_
         await client.send(metadata(1))
         await trio.sleep(3600)
         gate.opened.set()
-
         assert await client.correlation_id() == 1
+        await trio.sleep(5)
+
+        await client.send(metadata(2))
+        assert await client.correlation_id() == 2, "the time of its idleness begins with the answer"
 
 
 async def test_who_takes_nothing_is_cut_off(link: ScriptedLink, autojump_clock: MockClock) -> None:

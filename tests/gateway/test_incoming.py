@@ -13,32 +13,39 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rafka.gateway.budget import ByteBudget
 from rafka.gateway.buffers import Buffers
 from rafka.gateway.incoming import Incoming
+from rafka.types import Buffer
 from rafka.wire.errors import WireError
 
 FRAME_MAX = 100 * 1024 * 1024
 
 
 class Chunks:
-    """As `transport.Transport`: gives these pieces, one a call."""
+    """As `transport.Transport`: gives these pieces, one a call, and then the end."""
 
     sent = 0
+    more = True
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = deque(chunks)
-        self.gate: trio.Event | None = None
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        await trio.lowlevel.checkpoint()
+    def receive_into(self, buffer: memoryview) -> int:
         if not self.chunks:
-            if self.gate is None:
-                return 0
-            await self.gate.wait()
+            return 0
         chunk = self.chunks.popleft()
         size = min(len(chunk), len(buffer))
         buffer[:size] = chunk[:size]
         if size < len(chunk):
             self.chunks.appendleft(chunk[size:])
         return size
+
+    def watch(self, on_readable: object) -> None:
+        raise AssertionError("nothing is watched here")
+
+    def again(self) -> None:
+        raise AssertionError("nothing is watched here")
+
+    def send_now(self, pieces: object) -> list[Buffer]:
+        raise AssertionError("nothing is sent here")
 
     async def send(self, pieces: object) -> None:
         raise AssertionError("nothing is sent here")
@@ -51,10 +58,21 @@ def framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
+async def received(incoming: Incoming) -> memoryview | None:
+    """The next bytes to work on, whatever has to be waited for; None at the end."""
+    while not incoming.ended:
+        await trio.lowlevel.checkpoint()
+        if incoming.starved:
+            await incoming.wait_for_memory()
+        if (data := incoming.receive()) is not None:
+            return data
+    return None
+
+
 async def frames(incoming: Incoming) -> list[bytes]:
     """All frames until the end, each copied out as soon as it is told."""
     found = []
-    while (data := await incoming.receive()) is not None:
+    while (data := await received(incoming)) is not None:
         at = 0
         while (end := incoming.frame_end(data, at)) > 0:
             found.append(bytes(data[at + 4 : end]))
@@ -107,7 +125,7 @@ async def test_a_claim_costs_next_to_nothing() -> None:
     """Reliability 4, law (a): the buffer grows with what has come."""
     incoming = receiving((99 * 1024 * 1024).to_bytes(4, "big") + b"x", limit=10)
 
-    data = await incoming.receive()
+    data = incoming.receive()
 
     assert data is not None
     assert incoming.frame_end(data, 0) == -1
@@ -121,7 +139,7 @@ async def test_a_claim_costs_next_to_nothing() -> None:
 async def test_an_impossible_size_is_refused_as_soon_as_it_is_read(size: int) -> None:
     """N1; bad inputs 1 to 4."""
     incoming = receiving(size.to_bytes(4, "big", signed=True), frame_max=1000)
-    data = await incoming.receive()
+    data = incoming.receive()
 
     assert data is not None
     with pytest.raises(WireError):
@@ -148,10 +166,10 @@ async def test_large_frames_wait_for_each_other_where_memory_is_bounded(autojump
 
     async def receive(n: int) -> None:
         incoming = Incoming(Chunks(framed(body)), memoryview(bytearray(1024)), Buffers(), budget, FRAME_MAX)
-        data = await incoming.receive()
+        data = incoming.receive()
         assert data is not None
         assert incoming.frame_end(data, 0) == -1
-        while (data := await incoming.receive()) is not None:
+        while (data := await received(incoming)) is not None:
             assert incoming.frame_end(data, 0) == len(data)
             await trio.sleep(1)  # it is being worked on
             done.append(n)

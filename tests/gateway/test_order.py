@@ -8,6 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 from rafka.errors import ErrorCode, KafkaError
 from rafka.ops import log, topics
 from rafka.ops.base import Later
+from rafka.wire.apis.fetch import FETCH
 from rafka.wire.apis.metadata import METADATA
 
 from .kit import Gate, ScriptedLink, World, api_versions, cluster, metadata, produce, raw, request, written
@@ -42,6 +43,74 @@ async def test_writes_that_wait_for_durability_wait_together(world: World, link:
     assert len(link.asked) == 5, "a write that is only to become durable holds up nobody"
     gate.opened.set()
     assert [await client.correlation_id() for _ in range(5)] == list(range(5))
+
+
+async def test_what_comes_while_a_write_waits_is_taken_up_as_well(world: World, link: ScriptedLink) -> None:
+    """So that all of it shares the next sync; frames too large for the shared buffer also."""
+    gate = Gate()
+    link.answers[log.Produce] = lambda _, op: gate.later(written(op), overlaps=True)
+    client = world.connect()
+
+    for n in range(3):
+        await client.send(produce(bytes(300_000), correlation_id=2 * n))
+        await client.send(metadata(2 * n + 1))
+        await wait_all_tasks_blocked()
+        assert len(link.asked) == 2 * n + 2
+
+    gate.opened.set()
+    assert [await client.correlation_id() for _ in range(6)] == list(range(6))
+
+
+async def test_a_reply_does_not_wait_for_the_writes_behind_its_own(world: World, link: ScriptedLink) -> None:
+    """Where new requests come all the time, the line of replies never ends."""
+    gates: list[Gate] = []
+
+    def answer(_: object, op: log.Produce) -> Later[log.ProduceReply]:
+        gates.append(Gate())
+        return gates[-1].later(written(op), overlaps=True)
+
+    link.answers[log.Produce] = answer
+    client = world.connect()
+    await client.send(*[produce(b"x", correlation_id=n) for n in range(3)])
+    await wait_all_tasks_blocked()
+
+    gates[0].opened.set()
+
+    with trio.fail_after(1):
+        assert await client.correlation_id() == 0
+    gates[1].opened.set()
+    gates[2].opened.set()
+    assert [await client.correlation_id() for _ in range(2)] == [1, 2]
+
+
+async def test_replies_that_are_ready_together_go_out_together(world: World, link: ScriptedLink) -> None:
+    gate = Gate()
+    link.answers[log.Produce] = lambda _, op: gate.later(written(op), overlaps=True)
+    client = world.connect()
+    await client.send(*[produce(b"x", correlation_id=n) for n in range(20)])
+    await wait_all_tasks_blocked()
+
+    gate.opened.set()
+
+    assert [await client.correlation_id() for _ in range(20)] == list(range(20))
+    assert client.reads == 1
+
+
+async def test_at_most_one_reply_with_records_lies_behind_a_write(world: World, link: ScriptedLink) -> None:
+    """Such a reply may take many megabytes."""
+    gate = Gate()
+    link.answers[log.Produce] = lambda _, op: gate.later(written(op), overlaps=True)
+    link.answers[log.Fetch] = lambda _, op: log.FetchReply(responses=[])
+    client = world.connect()
+
+    await client.send(
+        produce(b"x", correlation_id=0), *[request(FETCH, 12, correlation_id=n) for n in range(1, 4)]
+    )
+    await wait_all_tasks_blocked()
+
+    assert len(link.asked) == 2
+    gate.opened.set()
+    assert [await client.correlation_id() for _ in range(4)] == list(range(4))
 
 
 async def test_what_is_ready_at_once_waits_behind_a_write_that_is_not(

@@ -10,13 +10,12 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from rafka.config import Listener
 from rafka.gateway.listeners import bind_listeners
-from rafka.gateway.readiness import Readiness, Slot
+from rafka.gateway.readiness import ROUNDS, Readiness
 from rafka.gateway.server import Gateway
-from rafka.gateway.transport import SocketTransport
+from rafka.gateway.transport import NOTHING, SocketTransport
 from rafka.ops import topics
 from rafka.ops.base import Envelope
 
@@ -46,176 +45,137 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 Pair = tuple[socket.socket, socket.socket]
 
 
-async def is_ready(slot: Slot) -> bool:
-    with trio.move_on_after(0.02):
-        await slot.wait()
-        return True
-    return False
+@attrs.define(eq=False)
+class Edges:
+    """Counts the calls, and lets a test wait for the next one."""
+
+    count: int = 0
+    gone: bool = False
+    _next: trio.Event = attrs.Factory(trio.Event)
+
+    def __call__(self, gone: bool) -> None:
+        self.count += 1
+        self.gone = gone
+        self._next.set()
+
+    async def reached(self, count: int) -> bool:
+        """Whether there are so many calls, now or in a moment."""
+        with trio.move_on_after(0.05):
+            while self.count < count:
+                self._next = trio.Event()
+                await self._next.wait()
+        return self.count >= count
 
 
-# --- slots ---------------------------------------------------------------------------------
+# --- edges ---------------------------------------------------------------------------------
 
 
-async def test_a_task_that_waits_is_woken_by_bytes(readiness: Readiness, pair: Pair) -> None:
+async def test_whoever_registered_is_called_when_bytes_come(readiness: Readiness, pair: Pair) -> None:
     ours, theirs = pair
-    slot = readiness.register(ours.fileno())
+    edges = Edges()
+    readiness.register(ours.fileno(), edges)
+    assert not await edges.reached(1)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(slot.wait)
-        await wait_all_tasks_blocked()
-        theirs.send(b"x")
-
-    readiness.unregister(slot)
-
-
-async def test_bytes_that_come_while_nobody_waits_are_not_missed(readiness: Readiness, pair: Pair) -> None:
-    ours, theirs = pair
-    slot = readiness.register(ours.fileno())
-    assert not await is_ready(slot)
     theirs.send(b"x")
-    await trio.sleep(0.02)
 
-    assert await is_ready(slot)
-    assert not await is_ready(slot), "an edge counts once"
-    readiness.unregister(slot)
+    assert await edges.reached(1)
+    assert not await edges.reached(2), "an edge counts once"
+    theirs.send(b"y")
+    assert await edges.reached(2)
+    readiness.unregister(ours.fileno())
 
 
 async def test_bytes_that_were_there_before_registering_count(readiness: Readiness, pair: Pair) -> None:
     ours, theirs = pair
     theirs.send(b"x")
+    edges = Edges()
 
-    slot = readiness.register(ours.fileno())
+    readiness.register(ours.fileno(), edges)
 
-    assert await is_ready(slot)
-    readiness.unregister(slot)
+    assert await edges.reached(1)
+    readiness.unregister(ours.fileno())
 
 
-async def test_once_the_other_side_is_gone_there_is_always_something_to_read(
-    readiness: Readiness, pair: Pair
-) -> None:
+async def test_whoever_asks_is_called_again_for_what_is_still_there(readiness: Readiness, pair: Pair) -> None:
     ours, theirs = pair
-    slot = readiness.register(ours.fileno())
-    theirs.close()
-    await trio.sleep(0.02)
-
-    assert await is_ready(slot)
-    assert await is_ready(slot)
-    readiness.unregister(slot)
-
-
-async def test_a_wait_that_is_cancelled_leaves_the_slot_free(readiness: Readiness, pair: Pair) -> None:
-    ours, theirs = pair
-    slot = readiness.register(ours.fileno())
-    with trio.move_on_after(0.01):
-        await slot.wait()
-
+    edges = Edges()
+    readiness.register(ours.fileno(), edges)
     theirs.send(b"x")
+    assert await edges.reached(1)
 
-    with trio.fail_after(1):
-        await slot.wait()
-    readiness.unregister(slot)
+    readiness.again(ours.fileno())
+
+    assert await edges.reached(2)
+    ours.recv(1)
+    readiness.again(ours.fileno())
+    assert not await edges.reached(3), "there is nothing any more"
+    readiness.unregister(ours.fileno())
 
 
-async def test_a_number_that_comes_back_as_another_socket_is_another_slot(readiness: Readiness) -> None:
+async def test_it_is_told_that_the_other_side_is_gone(readiness: Readiness, pair: Pair) -> None:
+    ours, theirs = pair
+    edges = Edges()
+    readiness.register(ours.fileno(), edges)
+
+    theirs.close()
+
+    assert await edges.reached(1)
+    assert edges.gone
+    readiness.unregister(ours.fileno())
+
+
+async def test_a_number_that_comes_back_as_another_socket_is_another(readiness: Readiness) -> None:
     first, other = socket.socketpair()
-    slot = readiness.register(first.fileno())
+    old, new = Edges(), Edges()
+    readiness.register(first.fileno(), old)
     other.send(b"x")
-    readiness.unregister(slot)
+    readiness.unregister(first.fileno())
     number = first.fileno()
     first.close()
     other.close()
 
     again, other = socket.socketpair()
     assert again.fileno() == number
-    slot = readiness.register(number)
-    assert not await is_ready(slot)
+    readiness.register(number, new)
+    assert not await new.reached(1)
     other.send(b"x")
-    assert await is_ready(slot)
-    readiness.unregister(slot)
+    assert await new.reached(1)
+    assert not old.count
+    readiness.unregister(number)
     again.close()
     other.close()
 
 
-async def test_many_sockets_wake_their_own_tasks(readiness: Readiness) -> None:
+async def test_of_many_sockets_those_are_called_that_have_something(readiness: Readiness) -> None:
     pairs = [socket.socketpair() for _ in range(50)]
-    slots = [readiness.register(ours.fileno()) for ours, _ in pairs]
-    woken: list[int] = []
+    edges = [Edges() for _ in pairs]
+    for (ours, _), each in zip(pairs, edges, strict=True):
+        readiness.register(ours.fileno(), each)
 
-    async def wait(n: int) -> None:
-        await slots[n].wait()
-        woken.append(n)
+    for n in range(0, 50, 2):
+        pairs[n][1].send(b"x")
+    await trio.sleep(0.05)
 
-    async with trio.open_nursery() as nursery:
-        for n in range(50):
-            nursery.start_soon(wait, n)
-        await wait_all_tasks_blocked()
-        for n in range(0, 50, 2):
-            pairs[n][1].send(b"x")
-        await trio.sleep(0.05)
-        assert sorted(woken) == list(range(0, 50, 2))
-        for n in range(1, 50, 2):
-            pairs[n][1].send(b"x")
-
-    for slot, (ours, theirs) in zip(slots, pairs, strict=True):
-        readiness.unregister(slot)
+    assert [each.count for each in edges] == [1, 0] * 25
+    for ours, theirs in pairs:
+        readiness.unregister(ours.fileno())
         ours.close()
         theirs.close()
 
 
-# --- transport --------------------------------------------------------------------------------
-
-
-async def read_all(transport: SocketTransport, size: int = 10) -> bytes:
-    """To the end, in a buffer of this size."""
-    data = b""
-    buffer = memoryview(bytearray(size))
-    while got := await transport.receive_into(buffer):
-        data += buffer[:got]
-    return data
-
-
-@pytest.mark.parametrize("size", [1, 3, 5, 6, 100])
-async def test_bytes_and_the_end_that_come_at_once_are_both_read(
-    readiness: Readiness, pair: Pair, size: int
-) -> None:
-    """Of one edge: whatever the buffer holds, nothing is waited for that has come already."""
-    ours, theirs = pair
-    transport = SocketTransport(ours, readiness)
-    theirs.send(b"hello")
-    theirs.close()
-
-    with trio.fail_after(2):
-        assert await read_all(transport, size) == b"hello"
-    transport.close()
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 64])
-async def test_what_comes_bit_by_bit_is_all_read(readiness: Readiness, pair: Pair, size: int) -> None:
-    ours, theirs = pair
-    transport = SocketTransport(ours, readiness)
-    sent = bytes(range(256))
-
-    async def send() -> None:
-        for at in range(0, 256, 7):
-            theirs.send(sent[at : at + 7])
-            for _ in range(at % 3):
-                await trio.lowlevel.checkpoint()
-        theirs.close()
-
-    with trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send)
-            assert await read_all(transport, size) == sent
-    transport.close()
-
-
-async def test_a_sender_without_pause_does_not_keep_others_from_their_turn(
+async def test_who_always_has_more_does_not_keep_others_from_their_turn(
     readiness: Readiness, pair: Pair
 ) -> None:
     ours, theirs = pair
-    transport = SocketTransport(ours, readiness)
-    theirs.send(bytes(10_000))
-    turns = 0
+    theirs.send(b"x")
+    enough, count, turns = trio.Event(), 0, 0
+
+    def insatiable(gone: bool) -> None:
+        nonlocal count
+        count += 1
+        readiness.again(ours.fileno())
+        if count >= 400:
+            enough.set()
 
     async def other() -> None:
         nonlocal turns
@@ -225,12 +185,85 @@ async def test_a_sender_without_pause_does_not_keep_others_from_their_turn(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
-        buffer = memoryview(bytearray(10))
-        for _ in range(500):
-            await transport.receive_into(buffer)
+        readiness.register(ours.fileno(), insatiable)
+        await enough.wait()
         nursery.cancel_scope.cancel()
 
-    assert turns > 20
+    assert turns >= 400 // ROUNDS
+    readiness.unregister(ours.fileno())
+
+
+# --- transport --------------------------------------------------------------------------------
+
+
+class Reading:
+    """Reads all that comes into a buffer of this size, `at_once` times in a row."""
+
+    def __init__(self, transport: SocketTransport, size: int, at_once: int = 1000) -> None:
+        self.data = b""
+        self.ended = trio.Event()
+        self._transport = transport
+        self._buffer = memoryview(bytearray(size))
+        self._at_once = at_once
+        transport.watch(self._on_readable)
+
+    def _on_readable(self) -> None:
+        for _ in range(self._at_once):
+            size = self._transport.receive_into(self._buffer)
+            if size == 0:
+                self.ended.set()
+                return
+            if size > 0:
+                self.data += self._buffer[:size]
+            if not self._transport.more:
+                return
+        self._transport.again()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1000])
+@pytest.mark.parametrize("size", [1, 3, 5, 6, 100])
+async def test_bytes_and_the_end_that_come_at_once_are_both_read(
+    readiness: Readiness, pair: Pair, size: int, at_once: int
+) -> None:
+    """Of one edge: whatever the buffer holds, nothing is waited for that has come already."""
+    ours, theirs = pair
+    transport = SocketTransport(ours, readiness)
+    theirs.send(b"hello")
+    theirs.close()
+
+    reading = Reading(transport, size, at_once)
+
+    with trio.fail_after(2):
+        await reading.ended.wait()
+    assert reading.data == b"hello"
+    transport.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+async def test_what_comes_bit_by_bit_is_all_read(readiness: Readiness, pair: Pair, size: int) -> None:
+    ours, theirs = pair
+    transport = SocketTransport(ours, readiness)
+    sent = bytes(range(256))
+    reading = Reading(transport, size, at_once=2)
+
+    for at in range(0, 256, 7):
+        theirs.send(sent[at : at + 7])
+        for _ in range(at % 3):
+            await trio.lowlevel.checkpoint()
+    theirs.close()
+
+    with trio.fail_after(5):
+        await reading.ended.wait()
+    assert reading.data == sent
+    transport.close()
+
+
+async def test_where_nothing_has_come_nothing_is_read(readiness: Readiness, pair: Pair) -> None:
+    ours, _ = pair
+    transport = SocketTransport(ours, readiness)
+
+    assert transport.receive_into(memoryview(bytearray(10))) == NOTHING
+    assert not transport.more
     transport.close()
 
 
@@ -252,8 +285,10 @@ async def test_more_than_the_kernel_takes_is_sent_as_the_reader_reads(
 
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
+            left = transport.send_now([body[at : at + step] for at in range(0, len(body), step)])
+            assert 0 < sum(map(len, left)) == len(body) - transport.sent
             nursery.start_soon(read)
-            await transport.send([body[at : at + step] for at in range(0, len(body), step)])
+            await transport.send(left)
 
     assert bytes(got) == body
     assert transport.sent == len(body), "which is how the watchman sees that something moves"
@@ -271,7 +306,7 @@ async def test_sending_to_who_has_gone_is_an_oserror(readiness: Readiness, pair:
     transport.close()
     transport.close()
     with pytest.raises(OSError):
-        await transport.receive_into(memoryview(bytearray(1)))
+        transport.receive_into(memoryview(bytearray(1)))
 
 
 # --- listeners ----------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class Network(Section):
     )
     in_flight: int = setting(
         "network.in.flight.max",
-        64,
+        256,
         "The most requests of one connection that are taken in before the first is answered.",
         at_least=1,
     )
