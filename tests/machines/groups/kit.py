@@ -6,8 +6,8 @@ A client's name is the token of what it asks last. `world.join("ann")` asks unde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final, TypedDict, TypeVar, Unpack
 
 import attrs
 
@@ -44,6 +44,32 @@ HOST: Final = "/127.0.0.1"
 BEGAN_MS: Final = 1_000_000
 
 
+Offer = tuple[tuple[str, bytes], ...]
+
+
+class JoinFields(TypedDict, total=False):
+    """What a test may want otherwise in a JoinGroup."""
+
+    group_id: str
+    client_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    group_instance_id: str | None
+    protocol_type: str
+    protocols: Offer
+    reason: str | None
+    id_required: bool
+    may_skip: bool
+
+
+class SyncFields(TypedDict, total=False):
+    group_id: str
+    generation_id: int
+    group_instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+
+
 class Uuids:
     def __init__(self) -> None:
         self.given = 0
@@ -51,10 +77,6 @@ class Uuids:
     def __call__(self) -> str:
         self.given += 1
         return f"{self.given:08}-0000-4000-8000-000000000000"
-
-
-def protocols(offered: Sequence[tuple[str, bytes]]) -> list[JoinProtocol]:
-    return [JoinProtocol(name=name, metadata=metadata) for name, metadata in offered]
 
 
 @attrs.define
@@ -84,6 +106,13 @@ class World:
             self.tick()
         self.at = until
 
+    def keep_alive(self, seconds: int, *member_ids: str) -> None:
+        """Let time pass while these send a heartbeat every second, whatever it is answered."""
+        for _ in range(seconds):
+            self.pass_time(1)
+            for member_id in member_ids:
+                self.heartbeat(member_id)
+
     def tick(self) -> None:
         self.take(self.group.tick(self.now))
         assert self.group.deadline > self.at, "a tick does all that is due"
@@ -104,16 +133,20 @@ class World:
 
     # --- asking ---------------------------------------------------------------------------
 
-    def join(self, who: str, member_id: str = "", **more: object) -> str:
+    def join(self, who: str, member_id: str = "", **more: Unpack[JoinFields]) -> str:
         """Ask to join; the token of the waiter."""
         token = self.token(who)
         op = join_op(member_id, **more)
-        client_id = who if "client_id" not in more else str(more["client_id"])
+        client_id = more.get("client_id", who)
         self.take_or_refuse(op, token, lambda: self.group.join(op, Caller(client_id, HOST), token, self.now))
         return token
 
     def sync(
-        self, who: str, member_id: str, assignments: Mapping[str, bytes] | None = None, **more: object
+        self,
+        who: str,
+        member_id: str,
+        assignments: Mapping[str, bytes] | None = None,
+        **more: Unpack[SyncFields],
     ) -> str:
         token = self.token(who)
         op = sync_op(member_id, self.group.generation, assignments or {}, **more)
@@ -177,8 +210,7 @@ class World:
         self.asked[who] = self.asked.get(who, 0) + 1
         return f"{who}/{self.asked[who]}"
 
-    def take_or_refuse(self, op: Op[object], token: str, ask: object) -> None:
-        assert callable(ask)
+    def take_or_refuse(self, op: Op[R], token: str, ask: Callable[[], Decision[str]]) -> None:
         try:
             decision = ask()
         except KafkaError as refused:
@@ -199,23 +231,34 @@ class World:
         assert isinstance(answer, SyncGroupReply)
         return answer
 
+    def code(self, token: str) -> ErrorCode:
+        answer = self.heard[token]
+        assert isinstance(answer, JoinGroupReply | SyncGroupReply)
+        return answer.error_code
+
     def parked(self, token: str) -> bool:
         return token not in self.heard
 
     # --- the usual beginnings -----------------------------------------------------------------
 
-    def member(self, who: str, **more: object) -> str:
-        """A new dynamic member, as an old client joins: without asking for an id. Parked, or in."""
-        token = self.join(who, id_required=False, **more)
+    def member(self, who: str, **more: Unpack[JoinFields]) -> str:
+        """A new member, as an old client joins: without asking for an id. Parked, or in."""
+        more.setdefault("id_required", False)
+        token = self.join(who, **more)
         self.tick()
         if not self.parked(token):
             return self.joined(token).member_id
         return next(m.member_id for m in self.group.roster.by_id.values() if m.join_waiter == token)
 
-    def stable(self, *names: str, **more: object) -> list[str]:
-        """These members in a stable group, the first of them its leader, each assigned its own name."""
-        tokens = [self.join(name, id_required=False, **more) for name in names]
-        self.pass_time(0)
+    def stable(self, *names: str, static: bool = False, **more: Unpack[JoinFields]) -> list[str]:
+        """These members in a stable group, the first its leader, each assigned its own name as bytes."""
+        more.setdefault("id_required", False)
+        tokens = []
+        for name in names:
+            if static:
+                more["group_instance_id"] = f"i-{name}"
+            tokens.append(self.join(name, **more))
+        self.tick()
         ids = [self.joined(token).member_id for token in tokens]
         self.sync_all(dict(zip(ids, names, strict=True)))
         return ids
@@ -231,38 +274,39 @@ class World:
         assert not self.group.unsynced
 
 
-def join_op(member_id: str = "", **more: object) -> JoinGroup:
-    fields: dict[str, object] = {
-        "group_id": KEY[1],
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": member_id,
-        "protocol_type": "consumer",
-        **more,
-    }
-    fields.pop("client_id", None)
-    fields["protocols"] = protocols(fields.get("protocols", RANGE))  # type: ignore[arg-type]
-    return JoinGroup(**fields)  # type: ignore[arg-type]
+def join_op(member_id: str = "", **more: Unpack[JoinFields]) -> JoinGroup:
+    return JoinGroup(
+        group_id=more.get("group_id", KEY[1]),
+        member_id=member_id,
+        session_timeout_ms=more.get("session_timeout_ms", 10_000),
+        rebalance_timeout_ms=more.get("rebalance_timeout_ms", 10_000),
+        group_instance_id=more.get("group_instance_id"),
+        protocol_type=more.get("protocol_type", "consumer"),
+        protocols=[JoinProtocol(name=name, metadata=data) for name, data in more.get("protocols", RANGE)],
+        reason=more.get("reason"),
+        id_required=more.get("id_required", True),
+        may_skip=more.get("may_skip", True),
+    )
 
 
-def sync_op(member_id: str, generation: int, assignments: Mapping[str, bytes], **more: object) -> SyncGroup:
-    fields: dict[str, object] = {
-        "group_id": KEY[1],
-        "generation_id": generation,
-        "member_id": member_id,
-        "assignments": [
-            MemberAssignment(member_id=name, assignment=given) for name, given in assignments.items()
-        ],
-        **more,
-    }
-    return SyncGroup(**fields)  # type: ignore[arg-type]
+def sync_op(
+    member_id: str, generation: int, assignments: Mapping[str, bytes], **more: Unpack[SyncFields]
+) -> SyncGroup:
+    return SyncGroup(
+        group_id=more.get("group_id", KEY[1]),
+        generation_id=more.get("generation_id", generation),
+        member_id=member_id,
+        group_instance_id=more.get("group_instance_id"),
+        protocol_type=more.get("protocol_type"),
+        protocol_name=more.get("protocol_name"),
+        assignments=[MemberAssignment(member_id=name, assignment=data) for name, data in assignments.items()],
+    )
 
 
-def code_of(ask: object) -> ErrorCode:
+def code_of(check: Callable[[], None]) -> ErrorCode:
     """What a check refuses with, NONE where it does not."""
-    assert callable(ask)
     try:
-        ask()
+        check()
     except KafkaError as refused:
         return refused.code
     return ErrorCode.NONE
