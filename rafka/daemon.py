@@ -63,10 +63,11 @@ async def _serve(
     stop = trio.Event()
     opening = trio.CancelScope()
 
-    async def await_signal() -> None:
+    async def await_signal(*, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(*SIGNALS) as signals:
+            task_status.started()
             await signals.__anext__()
-            log.info("stopping: answering what was asked, then flushing")
+            log.info("stopping: answering what was asked, then closing")
             for number in SIGNALS:
                 signal.signal(number, _end_now)
             _start_watchdog(config.broker.shutdown_grace_ms / 1000)
@@ -77,7 +78,7 @@ async def _serve(
 
     serving = False
     async with trio.open_nursery() as waiting:
-        waiting.start_soon(await_signal)
+        await waiting.start(await_signal)
         try:
             with opening:
                 async with opened(config) as running:

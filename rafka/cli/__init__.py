@@ -24,6 +24,8 @@ from .output import ASKED_WRONGLY, CommandError, complain
 
 COMMANDS: Final[Mapping[str, str]] = {
     "serve": "run a broker",
+    "broker": "run a broker whose gateways are processes of their own",
+    "gateway": "run a gateway for such a broker",
     "topic": "create, list, describe, alter and delete topics",
     "produce": "write records to a topic, from a file or as you type",
     "consume": "read records of a topic",

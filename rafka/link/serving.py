@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import trio
@@ -97,14 +97,22 @@ class LinkServer:
             peer.say_bye()
 
 
+class _Asked(NamedTuple):
+    """An op that came."""
+
+    id: int
+    envelope: Envelope
+    packing: Packing
+    op: Op[Any]
+
+
 @attrs.define(eq=False)
 class _Sender:
     """One of the gateway's connections."""
 
     envelope: Envelope
-    held: deque[tuple[int, Packing, Op[Any], int]] = attrs.field(factory=deque)
-    holding: int = 0  # the id of the op that holds up the others; 0: none does
-    waiting: trio.CancelScope | None = None
+    held: deque[tuple[_Asked, int]] = attrs.field(factory=deque)  # ops that wait for another, and their sizes
+    waiting: trio.CancelScope | None = None  # for the answer that holds up the others
 
 
 class _Peer:
@@ -170,7 +178,7 @@ class _Peer:
                 _, id, number, code, fields = frame
                 sender = self._senders[number]
                 packing = packing_of(code)
-                op = packing.op_of(fields)
+                asked = _Asked(id, sender.envelope, packing, packing.op_of(fields))
             elif kind == Kind.OPEN:
                 self._open(frame[1], envelope_of(frame[2]))
             elif kind == Kind.CANCEL:
@@ -185,7 +193,7 @@ class _Peer:
             raise LinkBroken(f"what it says is not understood: {wrong!r}") from wrong
         else:
             if kind == Kind.ASK:
-                self._asked(id, sender, packing, op, size)
+                self._take_in_turn(sender, asked, size)
         return bool(kind != Kind.BYE)
 
     def _open(self, number: int, told: Envelope) -> None:
@@ -200,7 +208,7 @@ class _Peer:
 
     def _close(self, sender: _Sender) -> None:
         """Its connection has gone: what was not begun is not, and nobody waits for what was."""
-        for _, _, _, size in sender.held:
+        for _, size in sender.held:
             self._done(size)
         sender.held.clear()
         self._cancel(sender)
@@ -212,48 +220,45 @@ class _Peer:
 
     # --- what is asked --------------------------------------------------------------------
 
-    def _asked(self, id: int, sender: _Sender, packing: Packing, op: Op[Any], size: int) -> None:
-        if sender.holding:
-            sender.held.append((id, packing, op, size))
-            self._begun(size)
+    def _take_in_turn(self, sender: _Sender, asked: _Asked, size: int) -> None:
+        if sender.waiting is None:
+            self._ask(sender, asked, size)
         else:
-            self._ask(id, sender, packing, op, size)
+            sender.held.append((asked, size))
+            self._begun(size)
 
-    def _ask(self, id: int, sender: _Sender, packing: Packing, op: Op[Any], size: int) -> None:
-        answer = self._ask_link(sender.envelope, op)
+    def _ask(self, sender: _Sender, asked: _Asked, size: int) -> None:
+        answer = self._ask_link(asked.envelope, asked.op)
         if not isinstance(answer, Later):
-            self._reply(id, packing, op, answer)
+            self._reply(asked, answer)
         elif answer.overlaps:
             self._begun(size)
-            self._work.start_soon(self._finish, id, packing, op, answer, size)
+            self._work.start_soon(self._finish, asked, answer, size)
         else:
-            sender.holding = id
             sender.waiting = trio.CancelScope()
-            self._holding[id] = sender
-            self._work.start_soon(self._hold_up, id, sender, packing, op, answer)
+            self._holding[asked.id] = sender
+            self._work.start_soon(self._hold_up, sender, sender.waiting, asked, answer)
 
-    async def _finish(self, id: int, packing: Packing, op: Op[Any], later: Later[Any], size: int) -> None:
+    async def _finish(self, asked: _Asked, later: Later[Any], size: int) -> None:
         """Wait for one answer, while others of the same connection are waited for."""
-        reply = await self._outcome(op, later)
+        reply = await self._outcome(asked.op, later)
         self._done(size)
-        self._reply(id, packing, op, reply)
+        self._reply(asked, reply)
 
     async def _hold_up(
-        self, id: int, sender: _Sender, packing: Packing, op: Op[Any], later: Later[Any]
+        self, sender: _Sender, waiting: trio.CancelScope, asked: _Asked, later: Later[Any]
     ) -> None:
         """Wait for an answer that comes before anything else of its connection is begun."""
-        assert sender.waiting is not None
-        with sender.waiting:
-            reply = await self._outcome(op, later)
+        with waiting:
+            reply = await self._outcome(asked.op, later)
             await self.framed.room(UNSENT_MOST)
-            self._reply(id, packing, op, reply)
-        del self._holding[id]
-        sender.holding = 0
+            self._reply(asked, reply)
+        del self._holding[asked.id]
         sender.waiting = None
-        while sender.held and not sender.holding:
-            next_id, packing, op, size = sender.held.popleft()
+        while sender.held and sender.waiting is None:
+            held, size = sender.held.popleft()
             self._done(size)
-            self._ask(next_id, sender, packing, op, size)
+            self._ask(sender, held, size)
 
     async def _outcome(self, op: Op[Any], later: Later[Any]) -> Any:
         try:
@@ -267,11 +272,12 @@ class _Peer:
         log.exception("%s failed", type(op).__name__)
         return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _reply(self, id: int, packing: Packing, op: Op[Any], reply: Any) -> None:
+    def _reply(self, asked: _Asked, reply: Any) -> None:
+        to_fields = asked.packing.reply_fields
         try:
-            self.framed.put(Kind.REPLY, id, packing.reply_fields(reply))
+            self.framed.put(Kind.REPLY, asked.id, to_fields(reply))
         except Exception:
-            self.framed.put(Kind.REPLY, id, packing.reply_fields(self._our_fault(op)))
+            self.framed.put(Kind.REPLY, asked.id, to_fields(self._our_fault(asked.op)))
 
     # --- bounds ---------------------------------------------------------------------------
 

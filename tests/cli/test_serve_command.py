@@ -15,7 +15,8 @@ import pytest
 from rafka import __version__
 from rafka.cli import main, parser_of
 from rafka.cli.output import CommandError
-from rafka.cli.serve import given, remarks
+from rafka.cli.serve import remarks
+from rafka.cli.starting import given
 from rafka.config import load
 
 
