@@ -29,7 +29,6 @@ from .link.packed import PackedLink, Patience
 from .link.serving import LinkServer
 from .link.sockets import LinkTaken, connect_tcp, connect_unix, listen_tcp, listen_unix
 from .observe.spans import current_spans
-from .observe.spans import current_spans
 from .ops.base import Envelope
 
 AROUND_A_REQUEST = 64 * 1024  # what a request may grow by on the link
