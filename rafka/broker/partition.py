@@ -89,7 +89,7 @@ class Partition:
         return self.last_stable_offset if isolation_level else self.high_watermark
 
     def aborted(self, offset: int, records: Buffer) -> Sequence[AbortedTransaction]:
-        """What a reader has to leave out of these records, which begin at `offset`. May name more than that."""
+        """Whose records a reader has to leave out, of these that begin at `offset`. May name more of them."""
         index = self.log.aborted
         if not index or not records:
             return ()
@@ -258,7 +258,7 @@ class Partition:
         return packed
 
     def _restore(self) -> None:
-        """By the newest state that was saved, and the log from there on; else by all that is left of the log."""
+        """From the newest state that was saved, and the log from there on; else from all of the log."""
         since = 0
         if self.log.saved_state is not None:
             since, blob = self.log.saved_state

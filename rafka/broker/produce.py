@@ -2,7 +2,8 @@
 
 Each partition stands for itself: one may take its batch while the next refuses. With
 acks=all the reply waits until the batches are durable; by then they are appended, in
-order, so that a connection may go on to its next request meanwhile.
+order, so that a connection may go on to its next request meanwhile. Before the first
+batch of a transaction the `gate` is asked, and nothing is written until it has answered.
 """
 
 from __future__ import annotations
@@ -25,9 +26,17 @@ from ..ops.log import (
     TopicData,
     TopicProduceReply,
 )
-from ..records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from ..records.check import BadBatch, check, first_look
 from ..types import Buffer, TopicId
+from .admission import (
+    Admission,
+    NoTransactions,
+    Refusals,
+    TransactionGate,
+    own_records,
+    to_be_verified,
+    transactional,
+)
 from .partition import Partition
 from .topics import LiveTopic, Topics
 
@@ -41,10 +50,11 @@ SAMPLE_EVERY: Final = 64  # of its batches after those
 # is given at least this long, and at the most that.
 TIMEOUT_MIN_S: Final = 5.0
 TIMEOUT_MAX_S: Final = 60.0
-FOUND_WHILE_APPENDING: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
-_UP_TO_MAGIC: Final = 17
-_SHORTEST: Final = 26  # a batch that says it is shorter is damaged
-_ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
+FOUND_WHILE_APPENDING: Final = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+)
 
 
 class Writer:
@@ -52,14 +62,39 @@ class Writer:
 
     def __init__(self, topics: Topics, now: Callable[[], float]) -> None:
         self.topics = topics
+        self.gate: TransactionGate = NoTransactions()
         self._now = now
 
     def produce(self, envelope: Envelope, op: Produce) -> ProduceReply | Later[ProduceReply]:
-        if _transactional(op):
-            # No transactional id is known here: without one the client may not, with one it is a stranger's.
-            if op.transactional_id is None:
-                return op.refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            return op.refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if transactional(op):
+            return self._produce_in_transaction(envelope, op)
+        return self._produce(envelope, op)
+
+    def _produce_in_transaction(self, envelope: Envelope, op: Produce) -> ProduceReply | Later[ProduceReply]:
+        if op.transactional_id is None:
+            return op.refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        candidates = to_be_verified(self.topics, envelope.org_id, op)
+        if not candidates:
+            return self._produce(envelope, op)
+        admission = Admission(envelope.org_id, op, candidates, int(self._now() * 1000))
+        answer = self.gate.enter(admission.entrance)
+        if isinstance(answer, Later):
+            own_records(op)
+            return Later(self._produce_once_admitted, envelope, op, admission, answer)
+        admission.settle(answer)
+        return self._produce(envelope, op, admission)
+
+    async def _produce_once_admitted(
+        self, envelope: Envelope, op: Produce, admission: Admission, answer: Later[Refusals]
+    ) -> ProduceReply:
+        admission.settle(await answer.wait())
+        reply = self._produce(envelope, op, admission)
+        return await reply.wait() if isinstance(reply, Later) else reply
+
+    def _produce(
+        self, envelope: Envelope, op: Produce, admission: Admission | None = None
+    ) -> ProduceReply | Later[ProduceReply]:
+        """Write what is not refused. Nothing awaits until all of it is in the logs."""
         now_ms = int(self._now() * 1000)
         pending: list[tuple[Partition, int, PartitionProduceReply]] = []
         responses = []
@@ -84,7 +119,9 @@ class Writer:
                 if live is None:
                     reply = PartitionProduceReply(index=data.index, error_code=code)
                 else:
-                    reply = self._write(envelope, op, live, data.index, data.records, now_ms, pending)
+                    reply = self._write(
+                        envelope, op, live, data.index, data.records, now_ms, pending, admission
+                    )
                 replies.append(reply)
             if replies:
                 responses.append(TopicProduceReply(name=name, topic_id=topic_id, partition_responses=replies))
@@ -106,8 +143,15 @@ class Writer:
         records: Buffer | None,
         now_ms: int,
         pending: list[tuple[Partition, int, PartitionProduceReply]],
+        admission: Admission | None,
     ) -> PartitionProduceReply:
         """One partition's batch. What has to become durable first goes into `pending`."""
+        verified = None
+        if admission is not None:
+            refusal = admission.refusal(live, index)
+            if refusal is not None:
+                return refusal
+            verified = admission.pass_for(live, index)
         start_offset = -1
         try:
             partition = live.partition(index)
@@ -123,7 +167,7 @@ class Writer:
             if rules.log_append_time:
                 now_ms = partition.append_time(now_ms)
             accepted = check(records, rules, now_ms)
-            appended = partition.append(accepted, rules.log_append_time)
+            appended = partition.append(accepted, rules.log_append_time, verified)
         except BadBatch as bad:
             log.debug("a batch for %s-%d was refused: %s", live.name, index, bad)
             return PartitionProduceReply(
@@ -207,25 +251,3 @@ def _each_once(topics: list[TopicData]) -> list[TopicData]:
             topic = TopicData(name=topic.name, topic_id=topic.topic_id, partition_data=data)
         found[key] = topic
     return list(found.values())
-
-
-def _transactional(op: Produce) -> bool:
-    """Whether any batch claims to be part of a transaction. Looked at before any checksum, as Kafka does."""
-    for topic in op.topic_data:
-        for data in topic.partition_data:
-            records = data.records
-            if (
-                records is not None
-                and len(records) > _ATTRIBUTES_AT
-                and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
-                and _opens_with_a_batch(records)
-            ):
-                return True
-    return False
-
-
-def _opens_with_a_batch(records: Buffer) -> bool:
-    """Whether the first batch is whole and of a format that knows transactions."""
-    header = records[:_UP_TO_MAGIC]
-    size = LOG_OVERHEAD + int.from_bytes(header[8:LOG_OVERHEAD], "big", signed=True)
-    return _SHORTEST <= size <= len(records) and header[-1] == 2

@@ -47,6 +47,8 @@ class Unanswered(Exception):
 def prepare_produce(op: Produce, version: int) -> None:
     op.by_id = version >= 13  # type: ignore[misc]
     op.zstd_allowed = version >= 7  # type: ignore[misc]
+    op.abortable_told = version >= 11  # type: ignore[misc]
+    op.adds_partitions = version >= 12  # type: ignore[misc]
 
 
 def settle_produce(op: Produce, reply: ProduceReply, version: int) -> ProduceReply:

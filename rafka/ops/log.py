@@ -68,6 +68,8 @@ class Produce(Op[ProduceReply]):
     topic_data: list[TopicData]
     by_id: bool = False  # topics are named by id
     zstd_allowed: bool = True  # clients of old versions cannot know that codec
+    adds_partitions: bool = False  # to write to a partition makes it part of the transaction (KIP-890)
+    abortable_told: bool = True  # TRANSACTION_ABORTABLE, which clients of old versions cannot know
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> ProduceReply:
         return ProduceReply(
