@@ -79,7 +79,7 @@ class Uuids:
         return f"{self.given:08}-0000-4000-8000-000000000000"
 
 
-@attrs.define
+@attrs.define(repr=False)
 class World:
     rules: GroupRules = attrs.Factory(lambda: GroupRules(new_uuid=Uuids()))
     at: float = 0.0
@@ -130,6 +130,9 @@ class World:
         for reply in decision.replies:
             assert reply.to not in self.heard, f"{reply.to} is answered twice"
             self.heard[reply.to] = reply.answer
+
+    def state(self) -> State:
+        return self.group.state
 
     # --- asking ---------------------------------------------------------------------------
 

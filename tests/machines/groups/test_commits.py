@@ -43,13 +43,13 @@ def test_nobody_commits_between_join_and_sync(world: World) -> None:
     """CG-125: while members join, they still commit in the generation that they come from."""
     (ann,) = world.stable("ann")
     newcomer = world.member("bob")
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
     assert world.commit(ann, 1) is NONE
     assert world.commit(newcomer, 1) is NONE, "CG-192"
 
     world.join("ann", ann)
 
-    assert world.group.state is State.COMPLETING
+    assert world.state() is State.COMPLETING
     assert world.commit(ann, 2) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -69,7 +69,7 @@ def test_transactions_commit_in_any_state(world: World) -> None:
     """CG-208"""
     ann, _bob = world.stable("ann", "bob", static=True)
     for state in (State.STABLE, State.PREPARING):
-        assert world.group.state is state
+        assert world.state() is state
         assert world.txn_commit() is NONE
         assert world.txn_commit(ann, 1) is NONE
         assert world.txn_commit(ann, 5) is world.txn_commit(ann, -1) is OLD
@@ -92,7 +92,7 @@ def test_transactions_are_no_sign_of_life(world: World) -> None:
 
     world.pass_time(1)
 
-    assert world.group.state is State.EMPTY
+    assert world.state() is State.EMPTY
 
 
 def test_a_group_that_is_gone_takes_no_commit(world: World) -> None:

@@ -44,7 +44,7 @@ def test_a_member_has_to_join_only_while_the_next_generation_forms(world: World)
     assert world.heartbeat(ann) is ErrorCode.REBALANCE_IN_PROGRESS
     world.join("ann", ann)
 
-    assert world.group.state is State.COMPLETING
+    assert world.state() is State.COMPLETING
     assert world.heartbeat(ann) is ErrorCode.NONE
 
 
@@ -133,7 +133,7 @@ def test_all_who_fell_silent_together_are_out_together(world: World) -> None:
 
     world.pass_time(1_000)
 
-    assert world.group.state is State.EMPTY
+    assert world.state() is State.EMPTY
     assert world.group.generation == 2
 
 

@@ -207,7 +207,7 @@ def test_a_reason_may_be_long_or_none(world: World, reason: str | None) -> None:
     """CG-025"""
     world.member("ann", reason=reason)
 
-    assert world.group.state is State.COMPLETING
+    assert world.state() is State.COMPLETING
 
 
 def test_ids_given_out_do_not_hold_up_the_first_generation(world: World) -> None:

@@ -97,7 +97,7 @@ def test_an_id_given_out_does_not_extend_the_delay(patient: World) -> None:
     other = patient.join("bob", bob)
 
     assert patient.parked(other), "there is a generation now: it is a rebalance like any other"
-    assert patient.group.state is State.PREPARING
+    assert patient.state() is State.PREPARING
 
 
 def test_a_second_generation_waits_for_nobody_who_is_not_in(patient: World) -> None:
@@ -118,7 +118,7 @@ def test_a_newcomer_makes_everybody_join_again(world: World) -> None:
     (ann,) = world.stable("ann")
     newcomer = world.join("bob", id_required=False)
     assert world.heartbeat(ann) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
 
     again = world.join("ann", ann)
 
@@ -198,7 +198,7 @@ def test_a_static_member_stays_in_though_it_does_not_join(world: World) -> None:
     for _ in range(15):
         world.pass_time(1)
         world.heartbeat(ann)
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
     assert world.heartbeat(bob) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -222,11 +222,11 @@ def test_where_only_silent_static_members_are_left_their_sessions_decide(world: 
     assert world.code(guest) is ErrorCode.UNKNOWN_MEMBER_ID
 
     world.keep_alive(10, ann, bob)
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
     assert world.group.generation == 1
 
     world.pass_time(15)
-    assert world.group.state is State.EMPTY
+    assert world.state() is State.EMPTY
     assert world.group.generation == 2
 
 
@@ -341,7 +341,7 @@ def test_a_timeout_of_nothing_is_a_very_short_one(world: World, timeout_ms: int)
 
     world.pass_time(0.001)
 
-    assert world.group.state is State.EMPTY, "it has not synced in no time"
+    assert world.state() is State.EMPTY, "it has not synced in no time"
 
 
 # --- rejoining ----------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_a_follower_that_joins_unchanged_is_told_what_it_knows(world: World) -> 
 
     assert (answer.error_code, answer.generation_id, answer.leader) == (ErrorCode.NONE, 1, ann)
     assert not answer.members
-    assert world.group.state is State.STABLE
+    assert world.state() is State.STABLE
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_before_the_sync_whoever_joins_unchanged_is_told_again(world: World) -> 
 
     assert (follower.generation_id, list(follower.members)) == (1, [])
     assert (leader.generation_id, [m.member_id for m in leader.members]) == (1, [ann, bob])
-    assert world.group.state is State.COMPLETING
+    assert world.state() is State.COMPLETING
 
 
 def test_before_the_sync_whoever_joins_changed_stops_it(world: World) -> None:
@@ -481,7 +481,7 @@ def test_a_group_larger_than_allowed_keeps_those_who_join_first() -> None:
     ids = world.stable("ann", "bob", "cid", "dan")
     world.rules = GroupRules(new_uuid=Uuids(), max_size=2)
     world.restart()
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
 
     tokens = [world.join(name, ids[at]) for at, name in enumerate(("ann", "bob", "cid", "dan"))]
 

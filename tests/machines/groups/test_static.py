@@ -98,7 +98,7 @@ def test_a_restart_with_other_metadata_is_stored_and_disturbs_nobody(
     token = world.join("bob", group_instance_id="i-bob", protocols=offer)
 
     assert world.code(token) is ErrorCode.NONE
-    assert world.group.state is State.STABLE
+    assert world.state() is State.STABLE
     described = {m.group_instance_id: m.member_metadata for m in world.group.describe(True).members}
     assert described == {"i-ann": b"r", "i-bob": b"new"}
 
@@ -114,7 +114,7 @@ def test_a_double_before_the_sync_makes_all_join(world: World) -> None:
 
     assert world.code(waiting["bob"]) is ErrorCode.FENCED_INSTANCE_ID
     assert world.code(waiting["cid"]) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert world.group.state is State.PREPARING
+    assert world.state() is State.PREPARING
 
 
 def test_a_double_takes_the_place_of_one_that_waits(world: World) -> None:
@@ -193,7 +193,7 @@ def test_a_restart_before_the_sync_is_over_needs_only_to_sync(world: World) -> N
 
     world.keep_alive(20, ann, new)
 
-    assert world.group.state is State.STABLE
+    assert world.state() is State.STABLE
     assert world.group.generation == 1
 
 
