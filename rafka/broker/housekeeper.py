@@ -127,7 +127,13 @@ class Housekeeper:
         for partition in list(live.opened()):
             try:
                 result = await compact(
-                    partition.log, policy, self._now_ms(), partition.last_stable_offset, self._env
+                    partition.log,
+                    policy,
+                    self._now_ms(),
+                    partition.last_stable_offset,
+                    self._env,
+                    aborted=partition.aborted_ranges(),
+                    producers=partition.last_writes(),
                 )
             except KafkaError as broken:
                 log.error("%s-%d could not be compacted: %s", live.name, partition.index, broken)
