@@ -1,7 +1,7 @@
 """A broker put together and run: the one place that knows every room.
 
     storage         flusher
-    └─ actors       catalog keeper, housekeeper
+    └─ actors       catalog keeper, coordinator of groups, housekeeper, snapshots
        └─ edges     gateway: listeners, and a task for each client; gateways that are processes of their own
 
 Closing goes inside out: clients are answered and let go first, then the actors end,
@@ -12,9 +12,9 @@ is flushed any more: what was acknowledged is durable, and the next start recove
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import trio
@@ -22,12 +22,15 @@ import trio
 from .broker.broker import Broker
 from .broker.catalog_keeper import CatalogKeeper
 from .broker.configs import ConfigKeeper
+from .broker.coordinator import Coordinator
 from .broker.describe import Describer
 from .broker.fetch import Fetcher
+from .broker.group_requests import GroupRequests
 from .broker.housekeeper import Housekeeper
 from .broker.offsets import Offsets
 from .broker.produce import Writer
 from .broker.producer_ids import ProducerIds
+from .broker.snapshots import Snapshots
 from .broker.topics import Topics
 from .config import Config, ConfigError, LinkAddress
 from .env import Env, real_env
@@ -37,6 +40,9 @@ from .link import Link
 from .machines.catalog import CATALOG_FACTS, Catalog, CatalogFact, ClusterCreated
 from .machines.facts import FactRegistry
 from .machines.fetch_sessions import FetchSessions
+from .machines.groups.directory import Groups
+from .machines.groups.facts import GROUP_FACTS
+from .machines.groups.offset_facts import OFFSET_FACTS
 from .machines.topic_admin import TopicAdmin, TopicRules
 from .observe.names import BROKER
 from .observe.spans import Spans, current_spans
@@ -95,8 +101,8 @@ async def open_broker(
             await storage.start(backend.run)
             assembly = await _assemble(config, env, backend, names)
             async with trio.open_nursery() as actors:
-                await actors.start(assembly.keeper.run)
-                await actors.start(assembly.housekeeper.run)
+                for run in assembly.actors:
+                    await actors.start(run)
                 gateway = Gateway(assembly.configs.current, assembly.link, bound, assembly.spans)
                 assembly.configs.on_change.append(gateway.reconfigure)
                 async with trio.open_nursery() as edges:
@@ -113,7 +119,7 @@ async def open_broker(
                     gateway.close()
                     if gateways is not None:
                         gateways.close()
-                    assembly.broker.fetcher.close()
+                    assembly.broker.close()
                     edges.cancel_scope.deadline = trio.current_time() + config.broker.shutdown_grace_ms / 2000
                 actors.cancel_scope.cancel()
             storage.cancel_scope.cancel()
@@ -155,6 +161,9 @@ def make_backend(config: Config, env: Env) -> LogBackend:
     )
 
 
+Actor: TypeAlias = Callable[..., Awaitable[object]]
+
+
 @attrs.frozen
 class _Assembly:
     broker: Broker
@@ -163,20 +172,28 @@ class _Assembly:
     topics: Topics
     configs: ConfigKeeper
     keeper: CatalogKeeper
-    housekeeper: Housekeeper
+    coordinator: Coordinator
+    actors: Sequence[Actor]  # the outermost first
 
 
 async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[LogName]) -> _Assembly:
     """Everything between storage and gateway, with the state that was left."""
-    journal = await open_journal(backend, FactRegistry(CATALOG_FACTS), env)
+    facts = FactRegistry((*CATALOG_FACTS, *GROUP_FACTS, *OFFSET_FACTS))
+    journal = await open_journal(backend, facts, env)
+    snapshots = Snapshots(journal)
     catalog = Catalog()
     configs = ConfigKeeper(config, catalog)
     topics = Topics(backend, configs, config.storage.record_validation == "full")
-    await _replay(journal, catalog, topics, configs, env)
+    coordinator = Coordinator(config, env, journal, snapshots, topics.catalog.by_id.__contains__)
+    configs.on_change.append(coordinator.reconfigure)
+    await _replay(journal, catalog, coordinator.groups, topics, configs, env)
+    snapshots.sources += (catalog.facts, coordinator.groups.facts)
     housekeeper = Housekeeper(configs, topics, backend, env)
     housekeeper.discard(_open_logs(topics, names))
     admin = TopicAdmin(catalog, _topic_rules(config, configs, env))
-    keeper = CatalogKeeper(catalog, topics, admin, configs, journal, housekeeper.discard)
+    keeper = CatalogKeeper(
+        catalog, topics, admin, configs, journal, snapshots, housekeeper.discard, coordinator.forget_topic
+    )
     sessions = FetchSessions(config.fetch.session_slots, lambda: env.rng.getrandbits(31))
     broker = Broker(
         writer=Writer(topics, env.now),
@@ -191,19 +208,27 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         describer=Describer(config, topics, keeper, backend),
         configs=configs,
         keeper=keeper,
+        coordinator=coordinator,
+        group_requests=GroupRequests(topics, coordinator),
         producer_ids=ProducerIds(env.rng),
     )
     spans = current_spans()
     link: Link = broker if spans is None else spans.around(broker, BROKER)
-    return _Assembly(broker, link, spans, topics, configs, keeper, housekeeper)
+    actors = (keeper.run, coordinator.run, housekeeper.run, snapshots.run)
+    return _Assembly(broker, link, spans, topics, configs, keeper, coordinator, actors)
 
 
 async def _replay(
-    journal: Journal, catalog: Catalog, topics: Topics, configs: ConfigKeeper, env: Env
+    journal: Journal,
+    catalog: Catalog,
+    groups: Groups[Any],
+    topics: Topics,
+    configs: ConfigKeeper,
+    env: Env,
 ) -> None:
     """Take up what the journal tells; in an empty one the cluster begins."""
     for fact in journal.replay():
-        catalog.apply(fact)
+        (catalog if isinstance(fact, CATALOG_FACTS) else groups).apply(fact)
     wanted = configs.started_with.broker.cluster_id
     if catalog.cluster_id:
         if wanted not in (None, catalog.cluster_id):

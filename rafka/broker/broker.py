@@ -1,7 +1,7 @@
 """The broker: which op is answered by whom.
 
-What can be answered from what is in memory is a plain call. What the catalog keeper
-decides is asked of it, and comes later. Nothing here knows the wire.
+What can be answered from what is in memory is a plain call. What an actor decides (the catalog
+keeper, the coordinator of groups) is asked of it, and comes later. Nothing here knows the wire.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import ErrorCode, KafkaError
-from ..ops import cluster, log, topics
+from ..ops import cluster, group, log, topics
+from ..ops import offsets as group_offsets
 from ..ops.base import Envelope, Later, Op, R
 from .catalog_keeper import CatalogKeeper
 from .configs import ConfigKeeper
+from .coordinator import Coordinator
 from .describe import Describer
 from .fetch import Fetcher
+from .group_requests import GroupRequests
 from .offsets import Offsets
 from .produce import Writer
 from .producer_ids import ProducerIds
@@ -38,10 +41,12 @@ class Broker:
         describer: Describer,
         configs: ConfigKeeper,
         keeper: CatalogKeeper,
+        coordinator: Coordinator,
+        group_requests: GroupRequests,
         producer_ids: ProducerIds,
     ) -> None:
         self.fetcher = fetcher
-        self._keeper = keeper
+        self._coordinator = coordinator
         self._handlers: dict[type[Op[Any]], Callable[[Envelope, Any], Any]] = {
             log.Produce: writer.produce,
             log.Fetch: fetcher.fetch,
@@ -55,15 +60,27 @@ class Broker:
             topics.ElectLeaders: describer.elect,
             topics.AlterPartitionReassignments: describer.reassign,
             topics.ListPartitionReassignments: describer.reassignments,
-            topics.CreateTopics: self._ask_keeper,
-            topics.DeleteTopics: self._ask_keeper,
-            topics.CreatePartitions: self._ask_keeper,
+            topics.CreateTopics: keeper.ask,
+            topics.DeleteTopics: keeper.ask,
+            topics.CreatePartitions: keeper.ask,
+            group.JoinGroup: coordinator.ask,
+            group.SyncGroup: coordinator.ask,
+            group.Heartbeat: coordinator.ask,
+            group.LeaveGroup: coordinator.ask,
+            group.DescribeGroups: coordinator.ask,
+            group.ListGroups: coordinator.ask,
+            group.DeleteGroups: coordinator.ask,
+            group.GroupHistory: coordinator.ask,
+            group_offsets.OffsetCommit: group_requests.commit,
+            group_offsets.OffsetFetch: group_requests.fetch,
+            group_offsets.OffsetDelete: group_requests.delete,
+            group_offsets.TxnOffsetCommit: group_requests.commit_pending,
             cluster.DescribeCluster: describer.cluster,
             cluster.DescribeLogDirs: describer.log_dirs,
             cluster.DescribeConfigs: configs.describe,
             cluster.ListConfigResources: configs.list_resources,
-            cluster.AlterConfigs: self._ask_keeper,
-            cluster.IncrementalAlterConfigs: self._ask_keeper,
+            cluster.AlterConfigs: keeper.ask,
+            cluster.IncrementalAlterConfigs: keeper.ask,
         }
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
@@ -75,5 +92,7 @@ class Broker:
             logger.exception("%s failed for %s", type(op).__name__, envelope.client_host)
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _ask_keeper(self, envelope: Envelope, op: Op[R]) -> Later[R]:
-        return Later(self._keeper.ask, envelope.org_id, op)
+    def close(self) -> None:
+        """Answer whoever waits for something to happen: it will not happen here."""
+        self.fetcher.close()
+        self._coordinator.close()

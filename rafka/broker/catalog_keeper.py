@@ -15,30 +15,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 import attrs
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..machines.catalog import Catalog, CatalogFact
+from ..machines.catalog import Catalog, CatalogFact, TopicDeleted
 from ..machines.topic_admin import TopicAdmin
-from ..ops.base import Op, R
+from ..ops.base import Envelope, Later, Op, R
 from ..ops.cluster import AlterConfigs, IncrementalAlterConfigs
 from ..ops.topics import CreatePartitions, CreateTopics, DeleteTopics
 from ..storage.backend import LogName
 from ..storage.journal import Journal
-from ..types import OrgId
+from ..types import OrgId, TopicId
+from .actor import Inbox, Waiter, send
 from .configs import ConfigKeeper
+from .snapshots import Snapshots
 from .topics import Topics
 
 log = logging.getLogger(__name__)
 
 INBOX_SIZE: Final = 256  # past this, the connections that ask wait to hand in their letter
-ROUND_SIZE: Final = 256  # past this, those already decided would wait too long for their answer
-
-Waiter: TypeAlias = "trio.MemorySendChannel[Any]"
 
 
 @attrs.frozen
@@ -63,37 +61,37 @@ class CatalogKeeper:
         admin: TopicAdmin,
         configs: ConfigKeeper,
         journal: Journal,
+        snapshots: Snapshots,
         discard: Callable[[Iterable[LogName]], None],
+        forget: Callable[[TopicId], None],
     ) -> None:
-        self._post, self._inbox = trio.open_memory_channel[Letter](INBOX_SIZE)
+        """`discard` is given the logs of a topic that was deleted, `forget` its id."""
+        self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
         self._catalog = catalog
         self._topics = topics
         self._admin = admin
         self._configs = configs
         self._journal = journal
+        self._snapshots = snapshots
         self._discard = discard
+        self._forget = forget
         self._being_made: set[tuple[OrgId, str]] = set()
 
-    async def ask(self, org: OrgId, op: Op[R]) -> R:
-        """Leave `op` in the inbox and wait for its reply. Cancelling only stops the waiting."""
+    def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
+        """Leave `op` in the inbox. Cancelling only stops the waiting."""
         waiter, answer = trio.open_memory_channel[R](1)
-        async with answer:
-            await self._post.send(Letter(org, op, waiter))
-            return await answer.receive()
+        return self._inbox.post(Letter(envelope.org_id, op, waiter), answer)
 
     def auto_create(self, org: OrgId, names: Iterable[str]) -> None:
         """Have topics made that are not there. With a full inbox nothing happens: clients ask again."""
         wanted = [name for name in names if (org, name) not in self._being_made]
-        if not wanted:
-            return
-        with suppress(trio.WouldBlock):
-            self._post.send_nowait(Letter(org, AutoCreate(wanted), None))
+        if wanted and self._inbox.offer(Letter(org, AutoCreate(wanted), None)):
             self._being_made.update((org, name) for name in wanted)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
         task_status.started()
         while True:
-            letters = await self._drain()
+            letters = await self._inbox.drain()
             facts: list[CatalogFact] = []
             replies = [self._decide(letter, facts) for letter in letters]
             if facts:
@@ -101,15 +99,7 @@ class CatalogKeeper:
             self._publish(facts)
             for letter, reply in zip(letters, replies, strict=True):
                 self._answer(letter, reply)
-            if self._journal.due:
-                await self._journal.snapshot(self._catalog.facts())
-
-    async def _drain(self) -> list[Letter]:
-        letters = [await self._inbox.receive()]
-        with suppress(trio.WouldBlock):
-            while len(letters) < ROUND_SIZE:
-                letters.append(self._inbox.receive_nowait())
-        return letters
+            self._snapshots.look()
 
     def _decide(self, letter: Letter, facts: list[CatalogFact]) -> object:
         """What the letter comes to. Its facts are applied, so that the next letter sees them."""
@@ -144,14 +134,15 @@ class CatalogKeeper:
 
     def _publish(self, facts: Iterable[CatalogFact]) -> None:
         for fact in facts:
+            if isinstance(fact, TopicDeleted):
+                self._forget(self._topics.by_name(OrgId(fact.org), fact.name).topic.topic_id)
             self._discard(self._topics.publish(fact))
 
     def _answer(self, letter: Letter, reply: object) -> None:
         if isinstance(letter.op, AutoCreate):
             self._being_made.difference_update((letter.org, name) for name in letter.op.names)
         elif letter.waiter is not None:
-            with suppress(trio.BrokenResourceError):  # whoever hung up is not told
-                letter.waiter.send_nowait(reply)
+            send(letter.waiter, reply)
 
 
 def _refusal(op: Op[Any] | AutoCreate, code: ErrorCode, message: str | None = None) -> object:

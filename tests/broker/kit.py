@@ -16,6 +16,7 @@ import trio
 
 from rafka.broker.broker import Broker
 from rafka.broker.catalog_keeper import CatalogKeeper
+from rafka.broker.coordinator import Coordinator
 from rafka.broker.partition import Partition
 from rafka.broker.topics import Topics
 from rafka.config import Config
@@ -126,6 +127,7 @@ class World:
     broker: Broker
     topics: Topics
     keeper: CatalogKeeper
+    coordinator: Coordinator
     backend: MemoryBackend
     config: Config
     envelope: Envelope = attrs.Factory(lambda: Envelope(client_host="/127.0.0.1", host="here", port=9092))
@@ -205,9 +207,9 @@ async def open_world(
     async with trio.open_nursery() as nursery:
         await nursery.start(backend.run)
         assembly = await _assemble(config, env, backend, names)
-        await nursery.start(assembly.keeper.run)
-        await nursery.start(assembly.housekeeper.run)
-        yield World(assembly.broker, assembly.topics, assembly.keeper, backend, config)
+        for run in assembly.actors:
+            await nursery.start(run)
+        yield World(assembly.broker, assembly.topics, assembly.keeper, assembly.coordinator, backend, config)
         nursery.cancel_scope.cancel()
 
 

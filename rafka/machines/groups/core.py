@@ -64,6 +64,7 @@ class Core(Generic[Token]):
 
     subscriptions: Subscriptions = attrs.Factory(Subscriptions)
     before: dict[str, SettledMember] = attrs.Factory(dict)  # the last stable generation, for events
+    recorded: int = 0  # facts that were decided here, and not replayed
 
     @property
     def org(self) -> OrgId:
@@ -87,6 +88,7 @@ class Core(Generic[Token]):
 
     def record(self, fact: Fact, out: Decision[Token]) -> None:
         self.kept.apply(fact)
+        self.recorded += 1
         out.facts.append(fact)
 
     # --- waiters -----------------------------------------------------------------------

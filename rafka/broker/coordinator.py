@@ -1,0 +1,208 @@
+"""The coordinator: the one task that owns every group.
+
+Nobody else touches a group, so nothing here is locked. Callers leave a letter, an op and a
+channel to answer on; the task goes round the four verbs of an actor:
+
+    drain    take what came in, or wake at the next deadline of any group
+    decide   let the machines say what follows, with no await
+    journal  make the facts durable, all of the round in one append
+    answer   send each reply to whoever waits for it
+
+While one round is being made durable the next one gathers in the inbox. Where the page cache will
+do there is nothing to wait for, and a round is answered in the step in which it was drained.
+Waiting is never a task or a timer: an unanswered caller is a channel, parked in a machine as its
+token, and all deadlines together are one.
+
+What others tell (a topic is gone, the broker closes) they leave without waiting: the actors
+from which it comes are outside this one, and must not depend on it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Any, Final, NoReturn
+
+import attrs
+import trio
+
+from ..config import Config
+from ..env import Env
+from ..errors import ErrorCode
+from ..machines.groups.directory import Groups
+from ..machines.groups.history import line
+from ..machines.groups.model import Caller, Decision, GroupKey, Moment
+from ..ops.base import Envelope, Later, Op, R
+from ..ops.group import GroupHistory, JoinGroup, Rebalance, SyncGroup
+from ..storage.journal import Journal
+from ..types import DEFAULT_ORG, OrgId, TopicId
+from .actor import Inbox, Waiter, send
+from .group_settings import limits, rules
+from .snapshots import Snapshots
+
+log = logging.getLogger(__name__)
+
+INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
+PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
+AFTER_A_MISTAKE_S: Final = 1.0
+GROUP_ID_SHOWN: Final = 250
+
+
+@attrs.frozen
+class Settle:
+    """What this producer's transaction holds of any group counts from now on, or is gone."""
+
+    producer_id: int
+    committed: bool
+
+
+@attrs.define(eq=False)
+class Letter:
+    org: OrgId
+    op: Op[Any] | Settle
+    client_id: str
+    client_host: str
+    waiter: Waiter
+
+
+class Coordinator:
+    def __init__(
+        self,
+        config: Config,
+        env: Env,
+        journal: Journal,
+        snapshots: Snapshots,
+        topic_exists: Callable[[TopicId], bool],
+    ) -> None:
+        self.on_rebalance: list[Callable[[GroupKey, Rebalance], None]] = [tell]
+        self.groups: Groups[Waiter] = Groups(
+            rules(config, env), limits(config), lambda: env.rng.randbytes(10), self._rebalanced
+        )
+        self._env = env
+        self._journal = journal
+        self._snapshots = snapshots
+        self._topic_exists = topic_exists
+        self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
+        self._expire_every_s = config.groups.retention_check_interval_ms / 1000
+        self._expire_at = inf
+        self._expiring: Iterator[Decision[Waiter]] | None = None
+        self._not_before = -inf  # no deadline is met sooner: the last time there was a mistake of ours
+        self._gone: list[TopicId] = []
+        self._closing = self._closed = False
+
+    # --- asking ---------------------------------------------------------------------------
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
+        waiter, answer = trio.open_memory_channel[Any](1)
+        letter = Letter(envelope.org_id, op, envelope.client_id, envelope.client_host, waiter)
+        return self._inbox.post(letter, answer, overlaps=type(op) not in PARKED)
+
+    async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
+        """Return when the offsets of a transaction that has ended are durably committed, or gone."""
+        waiter, answer = trio.open_memory_channel[None](1)
+        letter = Letter(org, Settle(producer_id, committed), "", "", waiter)
+        await self._inbox.post(letter, answer).wait()
+
+    def forget_topic(self, topic_id: TopicId) -> None:
+        """The topic has been deleted: so are its offsets, in every group."""
+        self._gone.append(topic_id)
+        self._inbox.poke()
+
+    def reconfigure(self, config: Config) -> None:
+        self.groups.reconfigure(rules(config, self._env), limits(config))
+
+    def close(self) -> None:
+        """Let everybody go who waits for others: they are told to look for another coordinator."""
+        self._closing = True
+        self._inbox.poke()
+
+    # --- the actor ------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        await self._journal_and_answer(self.groups.resume(self._now(), self._topic_exists))
+        self._expire_at = trio.current_time() + self._expire_every_s
+        task_status.started()
+        while True:
+            letters = await self._inbox.drain(self._deadline())
+            await self._journal_and_answer(self._decide(letters, self._now()))
+
+    async def _journal_and_answer(self, decision: Decision[Waiter]) -> None:
+        if decision.facts:
+            self._journal.put(decision.facts)
+            if not self._journal.at_once:
+                await self._journal.settled()
+            self._snapshots.look()
+        for reply in decision.replies:
+            send(reply.to, reply.answer)
+
+    # --- deciding: nothing here awaits ------------------------------------------------------
+
+    def _decide(self, letters: Iterable[Letter], now: Moment) -> Decision[Waiter]:
+        """Letters before deadlines: whoever has sent a sign of life in time is not silent."""
+        decision: Decision[Waiter] = Decision()
+        for letter in letters:
+            decision += self._handle(letter, now)
+        while self._gone:
+            self.groups.forget_topic(self._gone.pop())
+        if self._deadline() <= now.at:
+            self._meet_deadlines(now, decision)
+        if self._closing and not self._closed:
+            self._closed = True
+            decision += self.groups.abandon()
+        return decision
+
+    def _handle(self, letter: Letter, now: Moment) -> Decision[Waiter]:
+        op, waiter = letter.op, letter.waiter
+        try:
+            if isinstance(op, Settle):
+                settled = self.groups.settle_transaction(letter.org, op.producer_id, op.committed)
+                settled.answer(waiter, None)
+                return settled
+            caller = Caller(letter.client_id, letter.client_host)
+            return self.groups.handle(op, letter.org, caller, waiter, now)
+        except Exception:
+            if isinstance(op, Settle) or not self.groups.sound:
+                raise  # memory is ahead of the journal and cannot go back: only a restart helps
+            log.exception("%s failed for %s", type(op).__name__, letter.client_host)
+            return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _meet_deadlines(self, now: Moment, decision: Decision[Waiter]) -> None:
+        try:
+            if self.groups.deadline <= now.at:
+                decision += self.groups.tick(now)
+            if self._expire_at <= now.at:
+                self._expire(now, decision)
+        except Exception:
+            if not self.groups.sound:
+                raise
+            log.exception("a deadline of a group could not be met")
+            self._expiring, self._expire_at = None, now.at + self._expire_every_s
+            self._not_before = now.at + AFTER_A_MISTAKE_S
+
+    def _expire(self, now: Moment, decision: Decision[Waiter]) -> None:
+        """Let go of what is too old in some groups, and of others in the next round."""
+        if self._expiring is None:
+            self._expiring = self.groups.expire(now)
+        some = next(self._expiring, None)
+        if some is not None:
+            decision += some
+        else:
+            self._expiring, self._expire_at = None, now.at + self._expire_every_s
+
+    def _deadline(self) -> float:
+        return max(min(self.groups.deadline, self._expire_at), self._not_before)
+
+    def _now(self) -> Moment:
+        return Moment(trio.current_time(), int(self._env.now() * 1000))
+
+    def _rebalanced(self, key: GroupKey, rebalance: Rebalance) -> None:
+        for told in self.on_rebalance:
+            told(key, rebalance)
+
+
+def tell(key: GroupKey, rebalance: Rebalance) -> None:
+    """A line in the broker's own log."""
+    org, group_id = key
+    about = {"group": group_id[:GROUP_ID_SHOWN]}
+    log.info(line(rebalance), extra=about if org == DEFAULT_ORG else {"org": org, **about})
