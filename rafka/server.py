@@ -213,7 +213,10 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         producer_ids=ProducerIds(env.rng),
     )
     spans = current_spans()
-    link: Link = broker if spans is None else spans.around(broker, BROKER)
+    link: Link = broker
+    if spans is not None:
+        link = spans.around(broker, BROKER)
+        coordinator.on_rebalance.append(spans.rebalance_complete)
     actors = (keeper.run, coordinator.run, housekeeper.run, snapshots.run)
     return _Assembly(broker, link, spans, topics, configs, keeper, coordinator, actors)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..ops import cluster, log, topics
+from ..ops import cluster, group, log, offsets, topics
 from ..ops.base import Op
 from ..wire.api import Api
 from ..wire.apis.alter_configs import ALTER_CONFIGS
@@ -22,27 +22,39 @@ from ..wire.apis.alter_partition_reassignments import ALTER_PARTITION_REASSIGNME
 from ..wire.apis.api_versions import API_VERSIONS
 from ..wire.apis.create_partitions import CREATE_PARTITIONS
 from ..wire.apis.create_topics import CREATE_TOPICS
+from ..wire.apis.delete_groups import DELETE_GROUPS
 from ..wire.apis.delete_records import DELETE_RECORDS
 from ..wire.apis.delete_topics import DELETE_TOPICS
 from ..wire.apis.describe_cluster import DESCRIBE_CLUSTER
 from ..wire.apis.describe_configs import DESCRIBE_CONFIGS
+from ..wire.apis.describe_groups import DESCRIBE_GROUPS
 from ..wire.apis.describe_log_dirs import DESCRIBE_LOG_DIRS
 from ..wire.apis.describe_producers import DESCRIBE_PRODUCERS
 from ..wire.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from ..wire.apis.elect_leaders import ELECT_LEADERS
 from ..wire.apis.fetch import FETCH
+from ..wire.apis.find_coordinator import FIND_COORDINATOR
+from ..wire.apis.group_history import GROUP_HISTORY
+from ..wire.apis.heartbeat import HEARTBEAT
 from ..wire.apis.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
 from ..wire.apis.init_producer_id import INIT_PRODUCER_ID
+from ..wire.apis.join_group import JOIN_GROUP
+from ..wire.apis.leave_group import LEAVE_GROUP
 from ..wire.apis.list_config_resources import LIST_CONFIG_RESOURCES
+from ..wire.apis.list_groups import LIST_GROUPS
 from ..wire.apis.list_offsets import LIST_OFFSETS
 from ..wire.apis.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
 from ..wire.apis.metadata import METADATA
+from ..wire.apis.offset_commit import OFFSET_COMMIT
+from ..wire.apis.offset_delete import OFFSET_DELETE
+from ..wire.apis.offset_fetch import OFFSET_FETCH
 from ..wire.apis.offset_for_leader_epoch import OFFSET_FOR_LEADER_EPOCH
 from ..wire.apis.produce import PRODUCE
 from ..wire.apis.sasl_authenticate import SASL_AUTHENTICATE
 from ..wire.apis.sasl_handshake import SASL_HANDSHAKE
+from ..wire.apis.sync_group import SYNC_GROUP
 from ..wire.errors import WireError
-from . import api_versions, quirks, sasl
+from . import api_versions, find_coordinator, quirks, sasl
 from .local import Local
 
 
@@ -74,6 +86,39 @@ ROUTES: Final = {
         _route(FETCH, log.Fetch, log.FetchReply, quirks.prepare_fetch),
         _route(LIST_OFFSETS, log.ListOffsets, log.ListOffsetsReply, quirks.prepare_list_offsets),
         _route(METADATA, topics.Metadata, topics.MetadataReply, quirks.prepare_metadata),
+        _route(OFFSET_COMMIT, offsets.OffsetCommit, offsets.OffsetCommitReply, quirks.prepare_offset_commit),
+        _route(
+            OFFSET_FETCH,
+            offsets.OffsetFetch,
+            offsets.OffsetFetchReply,
+            quirks.prepare_offset_fetch,
+            quirks.settle_offset_fetch,
+        ),
+        Route(
+            FIND_COORDINATOR,
+            reply=find_coordinator.FindCoordinatorReply,
+            local=find_coordinator.answer,
+        ),
+        _route(
+            JOIN_GROUP,
+            group.JoinGroup,
+            group.JoinGroupReply,
+            quirks.prepare_join_group,
+            quirks.settle_join_group,
+        ),
+        _route(HEARTBEAT, group.Heartbeat, group.HeartbeatReply),
+        _route(
+            LEAVE_GROUP,
+            group.LeaveGroup,
+            group.LeaveGroupReply,
+            quirks.prepare_leave_group,
+            quirks.settle_leave_group,
+        ),
+        _route(SYNC_GROUP, group.SyncGroup, group.SyncGroupReply, quirks.prepare_sync_group),
+        _route(
+            DESCRIBE_GROUPS, group.DescribeGroups, group.DescribeGroupsReply, quirks.prepare_describe_groups
+        ),
+        _route(LIST_GROUPS, group.ListGroups, group.ListGroupsReply),
         Route(SASL_HANDSHAKE, reply=sasl.HandshakeReply, local=sasl.handshake),
         Route(API_VERSIONS, reply=api_versions.ApiVersionsReply, local=api_versions.answer),
         _route(CREATE_TOPICS, topics.CreateTopics, topics.CreateTopicsReply),
@@ -86,6 +131,7 @@ ROUTES: Final = {
         _route(DESCRIBE_LOG_DIRS, cluster.DescribeLogDirs, cluster.DescribeLogDirsReply),
         Route(SASL_AUTHENTICATE, reply=sasl.AuthenticateReply, local=sasl.authenticate),
         _route(CREATE_PARTITIONS, topics.CreatePartitions, topics.CreatePartitionsReply),
+        _route(DELETE_GROUPS, group.DeleteGroups, group.DeleteGroupsReply),
         _route(ELECT_LEADERS, topics.ElectLeaders, topics.ElectLeadersReply),
         _route(INCREMENTAL_ALTER_CONFIGS, cluster.IncrementalAlterConfigs, cluster.AlterConfigsReply),
         _route(
@@ -98,6 +144,7 @@ ROUTES: Final = {
             topics.ListPartitionReassignments,
             topics.ListPartitionReassignmentsReply,
         ),
+        _route(OFFSET_DELETE, offsets.OffsetDelete, offsets.OffsetDeleteReply),
         _route(DESCRIBE_CLUSTER, cluster.DescribeCluster, cluster.DescribeClusterReply),
         _route(DESCRIBE_PRODUCERS, log.DescribeProducers, log.DescribeProducersReply),
         _route(
@@ -111,6 +158,7 @@ ROUTES: Final = {
             topics.DescribeTopicPartitions,
             topics.DescribeTopicPartitionsReply,
         ),
+        Route(GROUP_HISTORY, group.GroupHistory, group.GroupHistoryReply, own=True),
     )
 }
 

@@ -21,6 +21,7 @@ from ..errors import ErrorCode, KafkaError
 from ..link import Link
 from ..ops.base import Envelope, Later, Op, R
 from ..ops.group import Rebalance
+from ..types import OrgId
 from .names import BROKER, GATEWAY, REBALANCE_COMPLETE, span_name
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Spans:
         kind = self._kinds[GATEWAY]
         return self._tracer.start_as_current_span(name, self._no_context, kind, _about(envelope))
 
-    def rebalance_complete(self, group_id: str, rebalance: Rebalance) -> None:
+    def rebalance_complete(self, group: tuple[OrgId, str], rebalance: Rebalance) -> None:
         """A generation has formed: a span from when the rebalance began until then."""
         if rebalance.generation_id < 0:
             return  # overtaken by another before it came so far
@@ -62,7 +63,7 @@ class Spans:
             self._no_context,
             self._kinds[BROKER],
             {
-                "group": group_id,
+                "group": group[1],
                 "generation_id": rebalance.generation_id,
                 "leader_id": rebalance.leader,
                 "members": rebalance.members_after,

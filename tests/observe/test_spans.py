@@ -22,8 +22,10 @@ from rafka.observe.names import BROKER
 from rafka.observe.spans import Spans
 from rafka.ops import cluster, group, log
 from rafka.ops.base import Envelope, Later
+from rafka.types import DEFAULT_ORG
+from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
 
-from ..gateway.kit import Gate, ScriptedLink, World, config, produce, written
+from ..gateway.kit import Gate, ScriptedLink, World, config, produce, request, written
 from ..gateway.kit import cluster as cluster_request
 
 BEAT = group.Heartbeat(group_id="g", generation_id=1, member_id="ann")
@@ -220,6 +222,21 @@ async def test_an_error_is_an_answer_and_only_our_mistakes_are_failures(
     assert (span.status.status_code is StatusCode.ERROR) is failed
 
 
+async def test_the_gateway_alone_finds_the_coordinator(
+    spans: Spans, link: ScriptedLink, finished: Finished, nursery: trio.Nursery
+) -> None:
+    client = World(Gateway(config(), link, (), spans), link, nursery).connect(here())
+
+    await client.send(request(FIND_COORDINATOR, 4, FIND_COORDINATOR.Request(coordinator_keys=["g"])))
+    reply = await client.reply(FIND_COORDINATOR, 4)
+
+    assert [c.host for c in reply.coordinators] == ["broker"]
+    [span] = finished().values()
+    assert (span.name, span.parent) == ("rafka.gateway.kafka.find-coordinator", None)
+    assert span.kind is SpanKind.SERVER
+    nursery.cancel_scope.cancel()
+
+
 def a_rebalance(generation_id: int) -> group.Rebalance:
     return group.Rebalance(
         number=1,
@@ -236,7 +253,7 @@ def a_rebalance(generation_id: int) -> group.Rebalance:
 
 
 def test_a_rebalance_has_the_length_that_it_had(spans: Spans, finished: Finished) -> None:
-    spans.rebalance_complete("g", a_rebalance(4))
+    spans.rebalance_complete((DEFAULT_ORG, "g"), a_rebalance(4))
 
     span = finished()["rafka.broker.coordinator.rebalance-complete"]
     assert (span.start_time, span.end_time) == (1_700_000_000_000_000_000, 1_700_000_000_250_000_000)
@@ -252,7 +269,7 @@ def test_a_rebalance_has_the_length_that_it_had(spans: Spans, finished: Finished
 
 
 def test_a_rebalance_that_formed_no_generation_has_no_span(spans: Spans, finished: Finished) -> None:
-    spans.rebalance_complete("g", a_rebalance(-1))
+    spans.rebalance_complete((DEFAULT_ORG, "g"), a_rebalance(-1))
 
     assert finished() == {}
 
