@@ -6,6 +6,7 @@ The coordinator is a small one that keeps real offsets and writes down what it w
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -231,6 +232,27 @@ async def test_a_topic_named_twice_beside_an_unknown_one_has_one_heading(asking:
     reply = asking.commit(topic("t", 0, 9), topic("nope", 0), topic("t", 1))
 
     assert reply == [("t", [(0, NONE), (9, UNKNOWN), (1, NONE)]), ("nope", [(0, UNKNOWN)])]
+
+
+async def test_whatever_is_asked_each_partition_has_its_own_answer_in_its_place(asking: Asking) -> None:
+    counts = {"t": 2, "u": 1, "nope": 0, "": 0}
+    for seed in range(300):
+        dice = Random(seed)
+        names = dice.choices(list(counts), k=dice.randrange(5))
+        topics = [topic(name, *dice.choices(range(-1, 3), k=dice.randrange(4))) for name in names]
+        expected: dict[str, list[tuple[int, ErrorCode]]] = {}
+        for each in topics:
+            indexes = [p.partition_index for p in each.partitions]
+            codes = [(i, NONE if 0 <= i < counts[each.name] else UNKNOWN) for i in indexes]
+            if codes or not counts[each.name]:
+                expected.setdefault(each.name, []).extend(codes)
+
+        reply = asking.commit(*topics)
+
+        found: dict[str, list[tuple[int, ErrorCode]]] = {}
+        for name, codes in reply:
+            found.setdefault(name, []).extend(codes)
+        assert list(found.items()) == list(expected.items()), seed
 
 
 async def test_by_id_an_unknown_id_and_none_at_all_have_an_error_of_their_own(asking: Asking) -> None:
