@@ -8,6 +8,10 @@
             async for record in consumer:
                 ...
 
+        async with client.group_consumer("billing", ["orders"]) as member:
+            async for record in member:
+                ...
+
         await client.admin.create_topics([NewTopic(name="orders", partitions=3)])
 
 Everything runs in tasks that end with their block. Whatever is cancelled leaves nothing half sent.
@@ -30,9 +34,15 @@ from .errors import (
     OffsetOutOfRange,
     ProtocolMismatch,
     RequestTimedOut,
+    UnknownGroup,
     UnknownTopic,
     UnsupportedVersion,
 )
+from .group_consumer import GroupConsumer
+from .group_listener import RebalanceListener
+from .group_offsets import CommittedOffset
+from .groups import GroupDescription, GroupListing, Groups, MemberDescription, MemberRef
+from .membership import GroupSettings
 from .model import Delivered, Node, PartitionInfo, TopicInfo, TopicPartition
 from .offsets import AtOffset, AtTime, Beginning, End, FoundOffset, FromEnd, Start
 from .producer import Producer
@@ -50,6 +60,7 @@ __all__ = [
     "Client",
     "ClientError",
     "ClusterInfo",
+    "CommittedOffset",
     "Config",
     "ConfigSource",
     "ConnectionLost",
@@ -63,6 +74,13 @@ __all__ = [
     "End",
     "FoundOffset",
     "FromEnd",
+    "GroupConsumer",
+    "GroupDescription",
+    "GroupListing",
+    "GroupSettings",
+    "Groups",
+    "MemberDescription",
+    "MemberRef",
     "NewTopic",
     "Node",
     "NotReachable",
@@ -72,11 +90,13 @@ __all__ = [
     "Producer",
     "ProducerSettings",
     "ProtocolMismatch",
+    "RebalanceListener",
     "RequestTimedOut",
     "Settings",
     "Start",
     "TopicInfo",
     "TopicPartition",
+    "UnknownGroup",
     "UnknownTopic",
     "UnsupportedVersion",
     "connect",

@@ -6,18 +6,25 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import attrs
+
 from .address import parse_addresses
 from .admin import Admin
 from .cluster import Cluster
 from .consumer import Consumer, ConsumerSettings
 from .delivery import ProducerSettings
+from .group_consumer import GroupConsumer
+from .group_listener import RebalanceListener
 from .groups import Groups
+from .membership import GroupSettings
 from .model import TopicPartition
 from .nursery import background
 from .offsets import Start
 from .producer import Producer
 from .settings import Settings
 from .transactions import Transactions
+
+READER_SETTINGS: Final = {field.name for field in attrs.fields(ConsumerSettings)}
 
 
 class Client:
@@ -51,6 +58,35 @@ class Client:
             nursery.start_soon(consumer.find_leaders)
             await consumer.assign(starts or {})
             yield consumer
+
+    @asynccontextmanager
+    async def group_consumer(
+        self,
+        group_id: str,
+        topics: Iterable[str],
+        *,
+        listener: RebalanceListener | None = None,
+        **settings: Any,
+    ) -> AsyncIterator[GroupConsumer]:
+        """A member of a group; `GroupSettings` and `ConsumerSettings` have the keywords.
+
+        Leaving the block commits what was read, and leaves the group. Where the block raises, the
+        record that was in hand is not committed.
+        """
+        of_reading = {name: settings.pop(name) for name in READER_SETTINGS & settings.keys()}
+        of_group = GroupSettings(group_id=group_id, topics=tuple(topics), **settings)
+        of_reading.setdefault("out_of_range", of_group.start)
+        async with background() as nursery:
+            reader = Consumer(self.cluster, nursery, ConsumerSettings(**of_reading))
+            nursery.start_soon(reader.find_leaders)
+            consumer = GroupConsumer(self.cluster, reader, of_group, listener)
+            nursery.start_soon(consumer.run)
+            finished = False
+            try:
+                yield consumer
+                finished = True
+            finally:
+                await consumer.close(finished=finished)
 
 
 @asynccontextmanager

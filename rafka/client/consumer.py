@@ -11,7 +11,8 @@ reader slows the fetching. A group is not joined: the partitions are those given
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 import attrs
@@ -80,8 +81,9 @@ class _Partition:
     target: TopicPartition
     offset: int  # where the next fetch begins
     reached: int  # where the reader is
-    turn: int = 0  # grows with every seek, so that what was fetched before is known
+    turn: int  # another one after every seek, so that what was fetched before is known
     held: bool = False  # not fetched, after an error, until the next seek
+    paused: bool = False  # not fetched until it is resumed
     failing_since: float | None = None
 
 
@@ -93,6 +95,7 @@ class Consumer:
         self._cluster = cluster
         self._nursery = nursery
         self._partitions: dict[TopicPartition, _Partition] = {}
+        self._turns = count()
         self._loops: set[int] = set()
         self._changed = trio.Event()
         send, receive = trio.open_memory_channel[tuple[int, TopicPartition, Chunk | ClientError]](CHUNKS_MAX)
@@ -106,22 +109,46 @@ class Consumer:
     async def assign(self, starts: Mapping[TopicPartition, Start]) -> None:
         """Read these partitions, and no others, from these starts."""
         offsets = await resolve(self._cluster, starts, read_committed=self.settings.read_committed)
-        self._partitions = {target: _Partition(target, offset, offset) for target, offset in offsets.items()}
+        self._partitions.clear()
         self._unread.clear()
+        self.add(offsets)
+
+    def add(self, offsets: Mapping[TopicPartition, int], *, paused: bool = False) -> None:
+        """Read these partitions, too."""
+        for target, offset in offsets.items():
+            partition = _Partition(target, offset, offset, next(self._turns), paused=paused)
+            self._partitions[target] = partition
         self._stir()
 
     def seek(self, target: TopicPartition, offset: int) -> None:
         """Go on reading a partition from this offset."""
         partition = self._partitions[target]
         partition.offset = partition.reached = offset
-        partition.turn += 1
+        partition.turn = next(self._turns)
         partition.held = False
-        self._unread = [one for one in self._unread if (one.topic, one.partition) != target]
+        self._skip_unread(target)
         self._stir()
 
     def drop(self, target: TopicPartition) -> None:
         """Read a partition no longer."""
         self._partitions.pop(target, None)
+        self._skip_unread(target)
+
+    def pause(self, targets: Iterable[TopicPartition]) -> None:
+        """Give the reader nothing more of these, not even what has been fetched, until `resume`."""
+        for target in targets:
+            partition = self._partitions[target]
+            partition.paused = True
+            partition.offset = partition.reached
+            partition.turn = next(self._turns)
+            self._skip_unread(target)
+
+    def resume(self, targets: Iterable[TopicPartition]) -> None:
+        for target in targets:
+            self._partitions[target].paused = False
+        self._stir()
+
+    def _skip_unread(self, target: TopicPartition) -> None:
         self._unread = [one for one in self._unread if (one.topic, one.partition) != target]
 
     def position(self, target: TopicPartition) -> int:
@@ -200,7 +227,7 @@ class Consumer:
             wanted = [
                 one
                 for one in self._partitions.values()
-                if not one.held and self._cluster.leader(one.target) == node_id
+                if not (one.held or one.paused) and self._cluster.leader(one.target) == node_id
             ]
             if not wanted:
                 await self._changed.wait()

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from ...client import BrokerRefused, Client, ClientError, TopicPartition
-from ...client.errors import UnknownGroup
+from ...client import BrokerRefused, Client, ClientError, TopicPartition, UnknownGroup
 from ...client.groups import GroupDescription, MemberDescription
 from ...client.offsets import LATEST
 from ...errors import ErrorCode

@@ -9,8 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...client import BrokerRefused, Client, TopicPartition
-from ...client.errors import UnknownGroup
+from ...client import BrokerRefused, Client, TopicPartition, UnknownGroup
 from ...client.groups import DEAD, EMPTY
 from ...client.offsets import AtTime, Beginning, End
 from ..connected import add_command, add_json, checked, confirm

@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from ...client import BrokerRefused, Client, TopicPartition
+from ...client import BrokerRefused, Client, TopicPartition, UnknownGroup
 from ...client.admin import Outcome
-from ...client.errors import UnknownGroup
 from ...errors import ErrorCode
 from ..connected import Use, checked, run_connected, targets_of
 from ..output import DONE, FAILED, CommandError, complain, print_json
