@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import BinaryIO, Final
-
-import attrs
 
 from ..client import AtOffset, Client, Consumer, TopicPartition
-from ..client.consumer import Chunk
 from ..client.offsets import EARLIEST, LATEST, resolve
+from . import consume_group
 from .connected import checked, run_connected, targets_of
+from .consume_printer import COMMITTED, UNCOMMITTED, Printer, note
 from .format import DEFAULT, Formatter, as_json, compile_format
 from .output import ASKED_WRONGLY, DONE, CommandError, add_bootstrap
 from .starts import Span, parse_partitions, parse_span
@@ -19,10 +17,11 @@ from .starts import Span, parse_partitions, parse_span
 DESCRIPTION = """\
 Print records of a topic, from the beginning to the end as it is when the command starts.
 
-The letters are kcat's, but that this command exits at the end unless --follow is given. It joins
-no group and commits nothing. Formats: %t topic, %p partition, %o offset, %k key, %s value, %K and
-%S their sizes (-1 is null), %R size of the value as four bytes, %T timestamp in milliseconds,
-%h headers, %% a percent sign; \\n \\t \\r \\0 \\xHH as in C.
+The letters are kcat's, but that this command exits at the end unless --follow is given. Without
+--group it joins no group and commits nothing; with it, it goes on where the group stands, and
+commits as it goes. Formats: %t topic, %p partition, %o offset, %k key, %s value, %K and %S their
+sizes (-1 is null), %R size of the value as four bytes, %T timestamp in milliseconds, %h headers,
+%% a percent sign; \\n \\t \\r \\0 \\xHH as in C.
 """
 
 EXAMPLES = """\
@@ -33,34 +32,8 @@ EXAMPLES = """\
   rafka consume orders -o s@2026-11-18 -o e@2026-11-19     of one day (UTC)
   rafka consume orders -f '%p %o %k %s\\n'
   rafka consume orders --json | jq .value
+  rafka consume orders --group billing --from-beginning --follow     as a member of a group
 """
-
-COMMITTED: Final = "read_committed"
-UNCOMMITTED: Final = "read_uncommitted"
-
-
-@attrs.define
-class Printer:
-    """Writes records, and knows when it is enough."""
-
-    out: BinaryIO
-    write: Formatter
-    ends: dict[TopicPartition, int]  # where each partition stops; those not here go on for ever
-    left: int | None  # records still wanted
-    flush_each: bool = False
-
-    def print(self, chunk: Chunk) -> None:
-        topic, partition = chunk.target
-        end = self.ends.get(chunk.target)
-        for record in chunk.records:
-            if self.left == 0 or (end is not None and record.offset >= end):
-                break
-            self.out.write(self.write(topic, partition, record))
-            if self.left is not None:
-                self.left -= 1
-            if self.flush_each:
-                self.out.flush()
-        self.out.flush()
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,17 +66,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=COMMITTED,
         help="whether to leave out what transactions have not committed (the default)",
     )
+    consume_group.add_options(parser)
     add_bootstrap(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     span: Span = checked(parse_span, args.offset)
+    consume_group.check(args, span)
     partitions = None if args.partition is None else checked(parse_partitions, args.partition)
     write = _formatter(args)
     if args.count is not None and args.count < 1:
         raise CommandError(f"-c is how many records to print, not {args.count}", ASKED_WRONGLY)
 
     async def consume(client: Client) -> int:
+        if args.group is not None:
+            everything = Printer(sys.stdout.buffer, write, {}, args.count, args.unbuffered)
+            return await consume_group.consume(args, client, everything, span)
         targets = await targets_of(client, args.topic, partitions)
         starts = await _starts(args, client, targets, span)
         ends = await _ends(args, client, targets, span)
@@ -144,7 +122,7 @@ async def _starts(
     oldest = await client.admin.list_offsets(dict.fromkeys(targets, EARLIEST))
     for target, offset in starts.items():
         if offset < oldest[target].offset:
-            _note(args, f"{target} begins at offset {oldest[target].offset} by now: starting there")
+            note(args, f"{target} begins at offset {oldest[target].offset} by now: starting there")
             starts[target] = oldest[target].offset
     return starts
 
@@ -175,9 +153,4 @@ async def _print_all(args: argparse.Namespace, consumer: Consumer, printer: Prin
             consumer.drop(chunk.target)
         elif chunk.next_offset >= chunk.end_offset and chunk.target not in told:
             told.add(chunk.target)
-            _note(args, f"{chunk.target}: reached the end at offset {chunk.next_offset}, waiting for more")
-
-
-def _note(args: argparse.Namespace, text: str) -> None:
-    if not args.quiet:
-        print(f"% {text}", file=sys.stderr)
+            note(args, f"{chunk.target}: reached the end at offset {chunk.next_offset}, waiting for more")

@@ -69,7 +69,7 @@ def parse_start(text: str) -> Start:
     if lower.startswith(("s@", "@")):
         return AtTime(parse_time(text.partition("@")[2]))
     if lower == "stored":
-        raise ValueError("stored offsets belong to consumer groups, which this command does not join")
+        raise ValueError("stored offsets belong to consumer groups: give --group, and no -o")
     raise ValueError(
         f"not an offset: {text!r} (write beginning, end, an offset, -N for N before the end, "
         "@TIME or s@TIME, and e@TIME to stop)"

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from rafka.cli import main
-from rafka.cli.consume import Printer
+from rafka.cli.consume_printer import Printer
 from rafka.cli.format import compile_format
 from rafka.cli.starts import Span, parse_listed_time, parse_partitions, parse_span, parse_time
 from rafka.client import AtOffset, AtTime, Beginning, Chunk, End, FromEnd, TopicPartition
