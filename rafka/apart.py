@@ -17,6 +17,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 import attrs
 import trio
 
+from .broker.catalog_keeper import CatalogKeeper
 from .broker.configs import ConfigKeeper
 from .config import Config, ConfigError, LinkAddress
 from .config.setting import settings_of
@@ -28,9 +29,12 @@ from .link.hello import Limits, Welcome
 from .link.packed import PackedLink, Patience
 from .link.serving import LinkServer
 from .link.sockets import LinkTaken, connect_tcp, connect_unix, listen_tcp, listen_unix
+from .machines.catalog import Catalog
 from .observe.spans import current_spans
 from .ops.base import Envelope
+from .ops.features import Levels
 
+FEATURE = "feature:"  # before the name of a feature, among settings
 AROUND_A_REQUEST = 64 * 1024  # what a request may grow by on the link
 
 
@@ -62,13 +66,18 @@ def meeting_place(address: LinkAddress) -> Iterator[MeetingPlace]:
         yield MeetingPlace(address, listener)
 
 
-def link_server(meeting: MeetingPlace, link: Link, cluster_id: str, configs: ConfigKeeper) -> LinkServer:
+def link_server(
+    meeting: MeetingPlace, link: Link, catalog: Catalog, configs: ConfigKeeper, keeper: CatalogKeeper
+) -> LinkServer:
     """Serves gateways, and keeps them told of what is changed on the broker."""
     config = configs.started_with
 
+    def told() -> dict[str, str]:
+        return _changed_settings(configs.current, catalog.features.published())
+
     def welcome() -> Welcome:
         return Welcome(
-            cluster_id=cluster_id,
+            cluster_id=catalog.cluster_id,
             node_id=config.broker.node_id,
             limits=Limits(
                 ops=config.link.in_flight,
@@ -76,16 +85,20 @@ def link_server(meeting: MeetingPlace, link: Link, cluster_id: str, configs: Con
                 op_bytes=config.network.max_request_bytes + AROUND_A_REQUEST,
                 group_op_bytes=config.link.group_op_bytes,
             ),
-            settings=_changed_settings(configs.current),
+            settings=told(),
         )
 
     server = LinkServer(link, welcome, [meeting.listener], config.link.ping_interval_ms / 1000)
-    configs.on_change.append(lambda current: server.tell(_changed_settings(current)))
+    configs.on_change.append(lambda _: server.tell(told()))
+    keeper.on_features.append(lambda _: server.tell(told()))
     return server
 
 
-def _changed_settings(config: Config) -> dict[str, str]:
-    return {row.key: row.value for row in config.explain() if row.source == "dynamic"}
+def _changed_settings(config: Config, levels: Levels) -> dict[str, str]:
+    """What was set on the broker while it runs. The levels of features travel along, by other names."""
+    settings = {row.key: row.value for row in config.explain() if row.source == "dynamic"}
+    features = {FEATURE + name: str(level) for name, level in (("epoch", levels.epoch), *levels.of)}
+    return settings | features
 
 
 # --- the gateway's end ----------------------------------------------------------------------------
@@ -123,7 +136,13 @@ async def open_gateway(
             welcome: Welcome = await link_life.start(link.run)
             own = attrs.evolve(config, broker=attrs.evolve(config.broker, node_id=welcome.node_id))
             gateway = Gateway(_with_changes(own, welcome.settings), link, bound, current_spans())
-            link.on_settings = lambda settings: gateway.reconfigure(_with_changes(own, settings))
+
+            def learn(settings: Mapping[str, str]) -> None:
+                gateway.reconfigure(_with_changes(own, settings))
+                gateway.set_levels(_levels(settings))
+
+            learn(welcome.settings)
+            link.on_settings = learn
             async with trio.open_nursery() as edges:
                 await edges.start(gateway.run)
                 yield RunningGateway(own, link, bound, gateway)
@@ -155,6 +174,12 @@ def _link(config: Config, env: Env, bound: list[Bound]) -> PackedLink:
             chance=lambda: env.rng.getrandbits(16) / 65536,
         ),
     )
+
+
+def _levels(settings: Mapping[str, str]) -> Levels:
+    """The levels of features that the broker goes by. Those it does not tell of are as they are at first."""
+    levels = {name: int(settings.get(FEATURE + name, level)) for name, level in Levels().of}
+    return Levels(int(settings.get(FEATURE + "epoch", 0)), tuple(levels.items()))
 
 
 def _with_changes(config: Config, settings: Mapping[str, str]) -> Config:

@@ -32,6 +32,8 @@ from .broker.produce import Writer
 from .broker.producer_ids import ProducerIds
 from .broker.snapshots import Snapshots
 from .broker.topics import Topics
+from .broker.txn_coordinator import TxnCoordinator
+from .broker.txn_requests import TxnRequests
 from .config import Config, ConfigError, LinkAddress
 from .env import Env, real_env
 from .gateway.listeners import Bound, bind_listeners, bootstrap, close_listeners
@@ -44,6 +46,7 @@ from .machines.groups.directory import Groups
 from .machines.groups.facts import GROUP_FACTS
 from .machines.groups.offset_facts import OFFSET_FACTS
 from .machines.topic_admin import TopicAdmin, TopicRules
+from .machines.transactions.facts import TRANSACTION_FACTS
 from .observe.names import BROKER
 from .observe.spans import Spans, current_spans
 from .ops.base import Envelope
@@ -105,6 +108,8 @@ async def open_broker(
                     await actors.start(run)
                 gateway = Gateway(assembly.configs.current, assembly.link, bound, assembly.spans)
                 assembly.configs.on_change.append(gateway.reconfigure)
+                gateway.set_levels(assembly.topics.catalog.features.published())
+                assembly.keeper.on_features.append(gateway.set_levels)
                 async with trio.open_nursery() as edges:
                     await edges.start(gateway.run)
                     gateways = await _serve_gateways(meeting, assembly, edges) if meeting else None
@@ -131,7 +136,7 @@ async def _serve_gateways(meeting: MeetingPlace, assembly: _Assembly, edges: tri
     """Take ops from gateways that are processes of their own."""
     from .apart import link_server
 
-    server = link_server(meeting, assembly.link, assembly.topics.catalog.cluster_id, assembly.configs)
+    server = link_server(meeting, assembly.link, assembly.topics.catalog, assembly.configs, assembly.keeper)
     await edges.start(server.run)
     return server
 
@@ -178,7 +183,7 @@ class _Assembly:
 
 async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[LogName]) -> _Assembly:
     """Everything between storage and gateway, with the state that was left."""
-    facts = FactRegistry((*CATALOG_FACTS, *GROUP_FACTS, *OFFSET_FACTS))
+    facts = FactRegistry((*CATALOG_FACTS, *GROUP_FACTS, *OFFSET_FACTS, *TRANSACTION_FACTS))
     journal = await open_journal(backend, facts, env)
     snapshots = Snapshots(journal)
     catalog = Catalog()
@@ -186,8 +191,11 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
     topics = Topics(backend, configs, config.storage.record_validation == "full")
     coordinator = Coordinator(config, env, journal, snapshots, topics.catalog.by_id.__contains__)
     configs.on_change.append(coordinator.reconfigure)
-    await _replay(journal, catalog, coordinator.groups, topics, configs, env)
-    snapshots.sources += (catalog.facts, coordinator.groups.facts)
+    producer_ids = ProducerIds(env.rng)
+    transactions = TxnCoordinator(config, env, journal, snapshots, topics, coordinator, producer_ids.new)
+    configs.on_change.append(transactions.reconfigure)
+    await _replay(journal, catalog, coordinator.groups, transactions, topics, configs, env)
+    snapshots.sources += (catalog.facts, coordinator.groups.facts, transactions.facts)
     housekeeper = Housekeeper(configs, topics, backend, env)
     housekeeper.discard(_open_logs(topics, names))
     admin = TopicAdmin(catalog, _topic_rules(config, configs, env))
@@ -195,8 +203,13 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         catalog, topics, admin, configs, journal, snapshots, housekeeper.discard, coordinator.forget_topic
     )
     sessions = FetchSessions(config.fetch.session_slots, lambda: env.rng.getrandbits(31))
+    txn_requests = TxnRequests(
+        transactions, producer_ids, coordinator, topics, lambda: configs.current, env.now
+    )
+    writer = Writer(topics, env.now)
+    writer.gate = txn_requests
     broker = Broker(
-        writer=Writer(topics, env.now),
+        writer=writer,
         fetcher=Fetcher(
             topics,
             sessions,
@@ -210,14 +223,15 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
         keeper=keeper,
         coordinator=coordinator,
         group_requests=GroupRequests(topics, coordinator),
-        producer_ids=ProducerIds(env.rng),
+        transactions=transactions,
+        txn_requests=txn_requests,
     )
     spans = current_spans()
     link: Link = broker
     if spans is not None:
         link = spans.around(broker, BROKER)
         coordinator.on_rebalance.append(spans.rebalance_complete)
-    actors = (keeper.run, coordinator.run, housekeeper.run, snapshots.run)
+    actors = (keeper.run, coordinator.run, transactions.run, housekeeper.run, snapshots.run)
     return _Assembly(broker, link, spans, topics, configs, keeper, coordinator, actors)
 
 
@@ -225,13 +239,19 @@ async def _replay(
     journal: Journal,
     catalog: Catalog,
     groups: Groups[Any],
+    transactions: TxnCoordinator,
     topics: Topics,
     configs: ConfigKeeper,
     env: Env,
 ) -> None:
     """Take up what the journal tells; in an empty one the cluster begins."""
     for fact in journal.replay():
-        (catalog if isinstance(fact, CATALOG_FACTS) else groups).apply(fact)
+        if isinstance(fact, CATALOG_FACTS):
+            catalog.apply(fact)
+        elif isinstance(fact, TRANSACTION_FACTS):
+            transactions.apply(fact)
+        else:
+            groups.apply(fact)
     wanted = configs.started_with.broker.cluster_id
     if catalog.cluster_id:
         if wanted not in (None, catalog.cluster_id):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import ErrorCode, KafkaError
-from ..ops import cluster, group, log, topics
+from ..ops import cluster, group, log, topics, txn
 from ..ops import offsets as group_offsets
 from ..ops.base import Envelope, Later, Op, R
 from .catalog_keeper import CatalogKeeper
@@ -22,7 +22,8 @@ from .fetch import Fetcher
 from .group_requests import GroupRequests
 from .offsets import Offsets
 from .produce import Writer
-from .producer_ids import ProducerIds
+from .txn_coordinator import TxnCoordinator
+from .txn_requests import TxnRequests
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ class Broker:
         keeper: CatalogKeeper,
         coordinator: Coordinator,
         group_requests: GroupRequests,
-        producer_ids: ProducerIds,
+        transactions: TxnCoordinator,
+        txn_requests: TxnRequests,
     ) -> None:
         self.fetcher = fetcher
         self._coordinator = coordinator
@@ -54,7 +56,7 @@ class Broker:
             log.OffsetForLeaderEpoch: offsets.epoch_ends,
             log.DeleteRecords: offsets.delete_records,
             log.DescribeProducers: offsets.producers,
-            log.InitProducerId: producer_ids.init,
+            log.InitProducerId: txn_requests.init,
             topics.Metadata: describer.metadata,
             topics.DescribeTopicPartitions: describer.topic_partitions,
             topics.ElectLeaders: describer.elect,
@@ -74,7 +76,14 @@ class Broker:
             group_offsets.OffsetCommit: group_requests.commit,
             group_offsets.OffsetFetch: group_requests.fetch,
             group_offsets.OffsetDelete: group_requests.delete,
-            group_offsets.TxnOffsetCommit: group_requests.commit_pending,
+            group_offsets.TxnOffsetCommit: txn_requests.commit_offsets,
+            txn.AddPartitionsToTxn: transactions.ask,
+            txn.AddOffsetsToTxn: transactions.ask,
+            txn.EndTxn: transactions.ask,
+            txn.WriteTxnMarkers: txn_requests.write_markers,
+            txn.DescribeTransactions: transactions.ask,
+            txn.ListTransactions: transactions.ask,
+            txn.UpdateFeatures: keeper.ask,
             cluster.DescribeCluster: describer.cluster,
             cluster.DescribeLogDirs: describer.log_dirs,
             cluster.DescribeConfigs: configs.describe,

@@ -22,10 +22,13 @@ import trio
 
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import Catalog, CatalogFact, TopicDeleted
+from ..machines.features import FeatureLevelSet
 from ..machines.topic_admin import TopicAdmin
 from ..ops.base import Envelope, Later, Op, R
 from ..ops.cluster import AlterConfigs, IncrementalAlterConfigs
+from ..ops.features import Levels
 from ..ops.topics import CreatePartitions, CreateTopics, DeleteTopics
+from ..ops.txn import UpdateFeatures
 from ..storage.backend import LogName
 from ..storage.journal import Journal
 from ..types import OrgId, TopicId
@@ -66,6 +69,7 @@ class CatalogKeeper:
         forget: Callable[[TopicId], None],
     ) -> None:
         """`discard` is given the logs of a topic that was deleted, `forget` its id."""
+        self.on_features: list[Callable[[Levels], None]] = []  # told of levels that were changed
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
         self._catalog = catalog
         self._topics = topics
@@ -130,6 +134,8 @@ class CatalogKeeper:
                 return self._configs.alter(op, org)
             case IncrementalAlterConfigs():
                 return self._configs.alter_incrementally(op, org)
+            case UpdateFeatures():
+                return self._catalog.features.update(op)
         raise TypeError(f"{type(op).__name__} is not for the catalog keeper")
 
     def _publish(self, facts: Iterable[CatalogFact]) -> None:
@@ -137,6 +143,9 @@ class CatalogKeeper:
             if isinstance(fact, TopicDeleted):
                 self._forget(self._topics.by_name(OrgId(fact.org), fact.name).topic.topic_id)
             self._discard(self._topics.publish(fact))
+            if isinstance(fact, FeatureLevelSet):
+                for told in self.on_features:
+                    told(self._topics.catalog.features.published())
 
     def _answer(self, letter: Letter, reply: object) -> None:
         if isinstance(letter.op, AutoCreate):

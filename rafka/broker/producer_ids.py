@@ -17,7 +17,7 @@ NONE: Final = -1
 
 
 class ProducerIds:
-    """Answers InitProducerId."""
+    """Answers InitProducerId of producers without transactions."""
 
     def __init__(self, rng: Rng) -> None:
         self._rng = rng
@@ -25,8 +25,7 @@ class ProducerIds:
     def init(self, envelope: Envelope, op: InitProducerId) -> InitProducerIdReply:
         if (op.producer_id == NONE) != (op.producer_epoch == NONE):
             return op.refusal(ErrorCode.INVALID_REQUEST)
-        if op.transactional_id is not None:
-            if not op.transactional_id:
-                return op.refusal(ErrorCode.INVALID_REQUEST)
-            return op.refusal(ErrorCode.UNSUPPORTED_VERSION)  # no coordinator of transactions here
-        return InitProducerIdReply(producer_id=self._rng.getrandbits(63), producer_epoch=0)
+        return InitProducerIdReply(producer_id=self.new(), producer_epoch=0)
+
+    def new(self) -> int:
+        return self._rng.getrandbits(63)

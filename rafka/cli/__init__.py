@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "consume": "read records of a topic",
     "group": "list, describe, move and delete consumer groups; how far behind they are",
     "cluster": "show brokers, APIs and settings of a cluster",
+    "txn": "look at transactions, and end those that do not end",
     "log": "look into segment files",
     "bench": "measure producing and consuming",
 }

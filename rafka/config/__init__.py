@@ -33,6 +33,7 @@ from .sections import (
     Producers,
     Storage,
     Topics,
+    Transactions,
 )
 from .setting import ConfigError, Kind, Setting, as_text, settings_of
 
@@ -89,6 +90,7 @@ class Config:
     producers: Producers = attrs.field(factory=Producers)
     fetch: Fetch = attrs.field(factory=Fetch)
     groups: Groups = attrs.field(factory=Groups)
+    transactions: Transactions = attrs.field(factory=Transactions)
     storage: Storage = attrs.field(factory=Storage)
     link: Link = attrs.field(factory=Link)
     logging: Logging = attrs.field(factory=Logging)

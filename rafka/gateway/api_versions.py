@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ErrorCode
 from ..ops.base import Envelope
+from ..ops.features import SUPPORTED, Levels
 from ..types import message
 from ..wire.apis.api_versions import API_VERSIONS
 
 if TYPE_CHECKING:
     from .server import Gateway
 
+SERVED_KEPT: Final = 16  # answers: they differ by version and by the levels of features
 OUR_CLIENT: Final = "rafka"  # the software name of rafka's own client
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
-
-# (name, lowest and highest level understood). Only what is true here. metadata.version tells clients of
-# which Kafka release the answers are: 30 is 4.3. Without group.version, which is for groups of the next
-# generation, clients form classic groups, as they do by default.
-FEATURES: Final = (("metadata.version", 7, 30), ("eligible.leader.replicas.version", 0, 1))
 
 
 @message
@@ -65,7 +62,7 @@ def answer(gateway: Gateway, caller: Envelope, frame: memoryview, at: int, versi
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsReply(error_code=ErrorCode.INVALID_REQUEST)
-    return served(version, to_ours=request.client_software_name == OUR_CLIENT)
+    return served(version, gateway.levels, to_ours=request.client_software_name == OUR_CLIENT)
 
 
 def unsupported(
@@ -79,8 +76,8 @@ def unsupported(
     )
 
 
-@cache
-def served(version: int, to_ours: bool) -> ApiVersionsReply:
+@lru_cache(maxsize=SERVED_KEPT)
+def served(version: int, levels: Levels, to_ours: bool) -> ApiVersionsReply:
     from .routes import ROUTES
 
     return ApiVersionsReply(
@@ -92,12 +89,13 @@ def served(version: int, to_ours: bool) -> ApiVersionsReply:
         # Version 3 has no way to say a lowest level of 0, so such features are left out of it.
         supported_features=[
             SupportedFeature(name=name, min_version=low, max_version=high)
-            for name, low, high in FEATURES
+            for name, (low, high) in SUPPORTED.items()
             if low > 0 or version >= 4
         ],
-        finalized_features_epoch=0,
+        finalized_features_epoch=levels.epoch,
         finalized_features=[
-            FinalizedFeature(name=name, max_version_level=high, min_version_level=high)
-            for name, _, high in FEATURES
+            FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
+            for name, level in levels.of
+            if level > 0
         ],
     )

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import attrs
 
-from ..ops import cluster, group, log, offsets, topics
+from ..ops import cluster, group, log, offsets, topics, txn
 from ..ops.base import Op
 from ..wire.api import Api
+from ..wire.apis.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
+from ..wire.apis.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from ..wire.apis.alter_configs import ALTER_CONFIGS
 from ..wire.apis.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from ..wire.apis.api_versions import API_VERSIONS
@@ -31,7 +33,9 @@ from ..wire.apis.describe_groups import DESCRIBE_GROUPS
 from ..wire.apis.describe_log_dirs import DESCRIBE_LOG_DIRS
 from ..wire.apis.describe_producers import DESCRIBE_PRODUCERS
 from ..wire.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
+from ..wire.apis.describe_transactions import DESCRIBE_TRANSACTIONS
 from ..wire.apis.elect_leaders import ELECT_LEADERS
+from ..wire.apis.end_txn import END_TXN
 from ..wire.apis.fetch import FETCH
 from ..wire.apis.find_coordinator import FIND_COORDINATOR
 from ..wire.apis.group_history import GROUP_HISTORY
@@ -44,6 +48,7 @@ from ..wire.apis.list_config_resources import LIST_CONFIG_RESOURCES
 from ..wire.apis.list_groups import LIST_GROUPS
 from ..wire.apis.list_offsets import LIST_OFFSETS
 from ..wire.apis.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
+from ..wire.apis.list_transactions import LIST_TRANSACTIONS
 from ..wire.apis.metadata import METADATA
 from ..wire.apis.offset_commit import OFFSET_COMMIT
 from ..wire.apis.offset_delete import OFFSET_DELETE
@@ -53,8 +58,11 @@ from ..wire.apis.produce import PRODUCE
 from ..wire.apis.sasl_authenticate import SASL_AUTHENTICATE
 from ..wire.apis.sasl_handshake import SASL_HANDSHAKE
 from ..wire.apis.sync_group import SYNC_GROUP
+from ..wire.apis.txn_offset_commit import TXN_OFFSET_COMMIT
+from ..wire.apis.update_features import UPDATE_FEATURES
+from ..wire.apis.write_txn_markers import WRITE_TXN_MARKERS
 from ..wire.errors import WireError
-from . import api_versions, find_coordinator, quirks, sasl
+from . import api_versions, find_coordinator, quirks, sasl, txn_quirks
 from .local import Local
 
 
@@ -124,8 +132,29 @@ ROUTES: Final = {
         _route(CREATE_TOPICS, topics.CreateTopics, topics.CreateTopicsReply),
         _route(DELETE_TOPICS, topics.DeleteTopics, topics.DeleteTopicsReply),
         _route(DELETE_RECORDS, log.DeleteRecords, log.DeleteRecordsReply),
-        _route(INIT_PRODUCER_ID, log.InitProducerId, log.InitProducerIdReply),
+        _route(INIT_PRODUCER_ID, log.InitProducerId, log.InitProducerIdReply, settle=txn_quirks.settle_init),
         _route(OFFSET_FOR_LEADER_EPOCH, log.OffsetForLeaderEpoch, log.OffsetForLeaderEpochReply),
+        _route(
+            ADD_PARTITIONS_TO_TXN,
+            txn.AddPartitionsToTxn,
+            txn.AddPartitionsToTxnReply,
+            txn_quirks.prepare_add_partitions,
+            txn_quirks.settle_add_partitions,
+        ),
+        _route(
+            ADD_OFFSETS_TO_TXN,
+            txn.AddOffsetsToTxn,
+            txn.AddOffsetsToTxnReply,
+            settle=txn_quirks.settle_fenced,
+        ),
+        _route(END_TXN, txn.EndTxn, txn.EndTxnReply, txn_quirks.prepare_end, txn_quirks.settle_fenced),
+        _route(WRITE_TXN_MARKERS, txn.WriteTxnMarkers, txn.WriteTxnMarkersReply),
+        _route(
+            TXN_OFFSET_COMMIT,
+            offsets.TxnOffsetCommit,
+            offsets.OffsetCommitReply,
+            txn_quirks.prepare_txn_offset_commit,
+        ),
         _route(DESCRIBE_CONFIGS, cluster.DescribeConfigs, cluster.DescribeConfigsReply),
         _route(ALTER_CONFIGS, cluster.AlterConfigs, cluster.AlterConfigsReply),
         _route(DESCRIBE_LOG_DIRS, cluster.DescribeLogDirs, cluster.DescribeLogDirsReply),
@@ -144,6 +173,14 @@ ROUTES: Final = {
             topics.ListPartitionReassignments,
             topics.ListPartitionReassignmentsReply,
         ),
+        _route(
+            UPDATE_FEATURES,
+            txn.UpdateFeatures,
+            txn.UpdateFeaturesReply,
+            txn_quirks.prepare_update_features,
+        ),
+        _route(DESCRIBE_TRANSACTIONS, txn.DescribeTransactions, txn.DescribeTransactionsReply),
+        _route(LIST_TRANSACTIONS, txn.ListTransactions, txn.ListTransactionsReply),
         _route(OFFSET_DELETE, offsets.OffsetDelete, offsets.OffsetDeleteReply),
         _route(DESCRIBE_CLUSTER, cluster.DescribeCluster, cluster.DescribeClusterReply),
         _route(DESCRIBE_PRODUCERS, log.DescribeProducers, log.DescribeProducersReply),

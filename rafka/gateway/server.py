@@ -23,6 +23,7 @@ from ..link import Link
 from ..observe.names import GATEWAY
 from ..observe.spans import Spans
 from ..ops.base import Envelope
+from ..ops.features import Levels
 from .budget import ByteBudget
 from .buffers import Buffers
 from .connection import Connection
@@ -54,6 +55,7 @@ class Gateway:
         self.clock = trio.current_time()  # good to a second; saves a system call per request
         self.elements = network.elements
         self.in_flight = network.in_flight
+        self.levels = Levels()  # of features, as clients are told
         self._network = network
         self._shared = memoryview(bytearray(SHARED_BUFFER))
         self._buffers = Buffers()
@@ -72,6 +74,9 @@ class Gateway:
         self.in_flight = config.network.in_flight
         self._room.set()
         self._room = trio.Event()
+
+    def set_levels(self, levels: Levels) -> None:
+        self.levels = levels
 
     # --- life -----------------------------------------------------------------------
 

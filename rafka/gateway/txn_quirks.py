@@ -14,14 +14,11 @@ from ..ops.txn import (
     TxnPartitionResult,
     TxnTopicResult,
     UpdateFeatures,
-    UpdateFeaturesReply,
 )
 
 BATCHED: Final = 4  # the version of AddPartitionsToTxn from which on many transactions are asked for
 FENCED_KNOWN: Final = 2  # before this version a producer that was replaced learns of an invalid epoch
 FENCED_KNOWN_AT_INIT: Final = 4
-UNSAFE_DOWNGRADE: Final = 3
-DOWNGRADE: Final = 2
 
 
 def _as_known(code: ErrorCode) -> ErrorCode:
@@ -90,12 +87,3 @@ def prepare_txn_offset_commit(op: TxnOffsetCommit, version: int) -> None:
 
 def prepare_update_features(op: UpdateFeatures, version: int) -> None:
     op.results_told = version < 2  # type: ignore[misc]
-    for update in op.feature_updates:
-        if update.allow_downgrade:
-            update.upgrade_type = DOWNGRADE  # type: ignore[misc]
-
-
-def settle_update_features(
-    op: UpdateFeatures, reply: UpdateFeaturesReply, version: int
-) -> UpdateFeaturesReply:
-    return reply

@@ -20,6 +20,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError
 from ..types import OrgId, TopicId
 from .facts import fact
+from .features import FeatureLevelSet, Features
 
 INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -69,8 +70,17 @@ class ConfigsSet:
     configs: dict[str, str]
 
 
-CatalogFact: TypeAlias = ClusterCreated | TopicCreated | PartitionsAdded | TopicDeleted | ConfigsSet
-CATALOG_FACTS: Final = (ClusterCreated, TopicCreated, PartitionsAdded, TopicDeleted, ConfigsSet)
+CatalogFact: TypeAlias = (
+    ClusterCreated | TopicCreated | PartitionsAdded | TopicDeleted | ConfigsSet | FeatureLevelSet
+)
+CATALOG_FACTS: Final = (
+    ClusterCreated,
+    TopicCreated,
+    PartitionsAdded,
+    TopicDeleted,
+    ConfigsSet,
+    FeatureLevelSet,
+)
 
 
 # --- state -----------------------------------------------------------------------
@@ -92,6 +102,7 @@ class Catalog:
     by_id: dict[TopicId, Topic] = attrs.Factory(dict)
     # What is set on resources other than topics, by (org, type, name).
     configs: dict[tuple[OrgId, int, str], Overrides] = attrs.Factory(dict)
+    features: Features = attrs.Factory(Features)
     # Names with '.' read as '_', to find those that would collide.
     _folded: dict[tuple[OrgId, str], set[str]] = attrs.Factory(dict)
 
@@ -167,11 +178,14 @@ class Catalog:
                     self.configs[key] = fact.configs
                 else:
                     self.configs.pop(key, None)
+            case FeatureLevelSet():
+                self.features.apply(fact)
 
     def facts(self) -> Iterable[CatalogFact]:
         """The catalogue as the shortest history that leads to it: for a snapshot."""
         if self.cluster_id:
             yield ClusterCreated(cluster_id=self.cluster_id)
+        yield from self.features.facts()
         for (org, kind, name), configs in self.configs.items():
             yield ConfigsSet(org=org, resource_type=kind, resource_name=name, configs=dict(configs))
         for topic in self.topics.values():

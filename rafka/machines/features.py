@@ -7,21 +7,16 @@ with the highest levels; UpdateFeatures changes them, all that it names or none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from ..errors import ErrorCode, KafkaError
+from ..ops.features import METADATA, SUPPORTED, TRANSACTIONS, Levels
 from ..ops.txn import FeatureResult, FeatureUpdate, UpdateFeatures, UpdateFeaturesReply
 from .facts import fact
 
-METADATA: Final = "metadata.version"
-TRANSACTIONS: Final = "transaction.version"
-# (lowest, highest) level. metadata.version tells of which Kafka release the answers are: 30 is 4.3.
-SUPPORTED: Final[Mapping[str, tuple[int, int]]] = {
-    METADATA: (7, 30),
-    TRANSACTIONS: (0, 2),
-    "eligible.leader.replicas.version": (0, 1),
-}
 UPGRADE: Final = 1
 DOWNGRADES: Final = (2, 3)  # safe and unsafe: nothing is lost here by either
 TOLD_OK: Final = "NONE"
@@ -34,12 +29,15 @@ class FeatureLevelSet:
     epoch: int
 
 
+@attrs.define
 class Features:
-    """The levels in force. `epoch` grows with each change, so that clients know which answer is newer."""
+    """The levels in force."""
 
-    def __init__(self) -> None:
-        self.levels = {name: highest for name, (_, highest) in SUPPORTED.items()}
-        self.epoch = 0
+    levels: dict[str, int] = attrs.Factory(lambda: dict(Levels().of))
+    epoch: int = 0
+
+    def published(self) -> Levels:
+        return Levels(self.epoch, tuple(self.levels.items()))
 
     def update(self, op: UpdateFeatures) -> tuple[list[FeatureLevelSet], UpdateFeaturesReply]:
         """KafkaError, in Kafka's words, where one of the changes cannot be made."""

@@ -281,7 +281,6 @@ class ListTransactions(Op[ListTransactionsReply]):
 class FeatureUpdate:
     feature: str
     max_version_level: int
-    allow_downgrade: bool = False  # version 0's way of saying `upgrade_type` 2
     upgrade_type: int = 1
 
 

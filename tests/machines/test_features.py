@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rafka.errors import ErrorCode, KafkaError
-from rafka.machines.features import DOWNGRADES, SUPPORTED, TRANSACTIONS, UPGRADE, Features
+from rafka.machines.features import DOWNGRADES, UPGRADE, Features
+from rafka.ops.features import SUPPORTED, TRANSACTIONS
 from rafka.ops.txn import FeatureUpdate, UpdateFeatures, UpdateFeaturesReply
 
 

@@ -10,6 +10,7 @@ from .link import Link
 from .log import Cleaner, LogDefaults
 from .network import Network
 from .storage import Logging, Storage
+from .transactions import Transactions
 
 __all__ = [
     "Broker",
@@ -23,4 +24,5 @@ __all__ = [
     "Producers",
     "Storage",
     "Topics",
+    "Transactions",
 ]

@@ -29,6 +29,8 @@ def check_txn_commit(core: Core[Token], op: TxnOffsetCommit) -> None:
     """The same identity, but old producers do not say who they are, and no state is refused."""
     if core.state is State.DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if op.generation_id < 0 and core.state is State.EMPTY:
+        return
     if op.generation_id < 0 and not op.member_id and op.group_instance_id is None:
         return
     core.roster.identify(op.member_id, op.group_instance_id)

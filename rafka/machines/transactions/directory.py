@@ -21,7 +21,7 @@ from ...ops.log import InitProducerId, InitProducerIdReply
 from ...types import OrgId
 from ..patterns import NotAPattern, Pattern
 from . import rules
-from .facts import TxnPartitionsAdded, TransactionChanged, TransactionForgotten
+from .facts import TransactionChanged, TransactionForgotten, TxnPartitionsAdded
 from .model import (
     BUSY,
     FORGETTABLE,
@@ -106,19 +106,19 @@ class Transactions:
             for topic in asked.topics
         ]
 
-    def add_one(
+    def add_written(
         self,
         org: OrgId,
         transactional_id: str,
         producer_id: int,
         epoch: int,
-        partition: TopicPartition,
+        partitions: Iterable[TopicPartition],
         now_ms: int,
     ) -> tuple[TxnFact, ...]:
-        """A partition becomes part by being written to (KIP-890), that of a group by AddOffsetsToTxn."""
+        """Partitions become part by being written to (KIP-890), that of a group by AddOffsetsToTxn."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return self._take_in(self._checked(org, transactional_id, producer_id, epoch), [partition], now_ms)
+        return self._take_in(self._checked(org, transactional_id, producer_id, epoch), partitions, now_ms)
 
     def takes_part(
         self, org: OrgId, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition

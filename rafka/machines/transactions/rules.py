@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from ...errors import ErrorCode, KafkaError
-from .facts import TxnPartitionsAdded, TransactionChanged
+from .facts import TransactionChanged, TxnPartitionsAdded
 from .model import (
     BUMPED,
     BUSY,

@@ -1,0 +1,328 @@
+"""The transaction coordinator: the one task that decides how every transaction goes.
+
+An actor like the others (drain, decide, journal, answer), with a fifth verb:
+
+    finish   write the markers of what was decided, tell the group coordinator, and be done
+
+An outcome is durable before its first marker is written, and the client has its answer by
+then. Whatever a crash leaves decided and not finished is finished by the next start.
+It asks only outward: partitions, and the group coordinator; neither ever asks back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from math import inf
+from typing import Any, Final, NoReturn, Protocol
+
+import attrs
+import trio
+
+from ..config import Config
+from ..env import Env
+from ..errors import ErrorCode, KafkaError
+from ..machines.facts import Fact
+from ..machines.transactions.directory import Transactions, TxnFact
+from ..machines.transactions.model import Ending, TopicPartition, TxnKey, TxnRules
+from ..ops import txn as ops
+from ..ops.base import Envelope, Later, Op, R
+from ..ops.log import InitProducerId
+from ..storage.journal import Journal
+from ..types import OrgId
+from .actor import Inbox, Waiter, send
+from .partition import Partition
+from .snapshots import Snapshots
+from .topics import Topics
+from .txn_names import OFFSETS_TOPIC, offsets_partition
+
+log = logging.getLogger(__name__)
+
+INBOX_SIZE: Final = 1024  # past this, the connections that ask wait to hand in their letter
+RETRY_S: Final = 0.5  # until markers that could not be written are tried again
+COORDINATOR_EPOCH: Final = 0  # there is one coordinator, and it never moves
+GIVE_UP: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+
+class Offsets(Protocol):
+    """Of the group coordinator: offsets that were sent with a transaction become so, or go."""
+
+    async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None: ...
+
+
+@attrs.frozen
+class Add:
+    """Partitions, or a group's, become part of a transaction because they are being written to."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TopicPartition]
+
+
+@attrs.frozen
+class Letter:
+    org: OrgId
+    op: Op[Any] | Add
+    waiter: Waiter
+
+
+class TxnCoordinator:
+    def __init__(
+        self,
+        config: Config,
+        env: Env,
+        journal: Journal,
+        snapshots: Snapshots,
+        topics: Topics,
+        offsets: Offsets,
+        new_producer_id: Callable[[], int],
+    ) -> None:
+        self._transactions = Transactions(txn_rules(config), new_producer_id)
+        self._journal = journal
+        self._snapshots = snapshots
+        self._topics = topics
+        self._offsets = offsets
+        self._now = env.now
+        self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
+        self._marked: dict[TxnKey, set[TopicPartition]] = {}  # of endings that are not finished yet
+        self._retry_at = inf
+        self._forget_at = inf
+        self._forget_every_s = 0.0
+        self.reconfigure(config)
+
+    # --- asking ---------------------------------------------------------------------------
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
+        return self._hand_in(envelope.org_id, op)
+
+    def add(self, org: OrgId, asked: Add) -> Later[ErrorCode]:
+        """Have partitions take part in a transaction. NONE once that would survive a crash."""
+        return self._hand_in(org, asked)
+
+    def takes_part(
+        self, org: OrgId, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
+    ) -> ErrorCode:
+        """Whether this producer may write to the partition: NONE, or why not."""
+        return self._transactions.takes_part(org, transactional_id, producer_id, epoch, partition)
+
+    def reconfigure(self, config: Config) -> None:
+        self._transactions.rules = txn_rules(config)
+        self._forget_every_s = config.transactions.cleanup_interval_ms / 1000
+
+    def apply(self, fact: TxnFact) -> None:
+        """Take up what the journal tells, before `run`."""
+        self._transactions.apply(fact)
+
+    def facts(self) -> Iterable[Fact]:
+        """All that is remembered, for a snapshot."""
+        return self._transactions.facts()
+
+    def _hand_in(self, org: OrgId, op: Op[Any] | Add) -> Later[Any]:
+        waiter, answer = trio.open_memory_channel[Any](1)
+        return self._inbox.post(Letter(org, op, waiter), answer)
+
+    # --- the actor -------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        journal = self._journal
+        self._forget_at = trio.current_time() + self._forget_every_s
+        await self._finish(after_restart=True)
+        task_status.started()
+        while True:
+            letters = await self._inbox.drain(self._deadline())
+            now_ms = self._now_ms()
+            facts = list(self._transactions.tick(now_ms))
+            facts += self._forget()
+            answers = [self._decide(letter, facts, now_ms) for letter in letters]
+            journal.put(facts)
+            if not journal.at_once:  # nobody is told of what a crash could take back
+                await journal.settled()
+            for letter, answer in zip(letters, answers, strict=True):
+                send(letter.waiter, answer)
+            if await self._finish() or facts:
+                self._snapshots.look()
+
+    def _deadline(self) -> float:
+        open_until = self._transactions.deadline_ms
+        if open_until < inf:  # it is over when more than its time has passed
+            open_until = trio.current_time() + max(0.0, open_until + 1 - self._now_ms()) / 1000
+        return min(open_until, self._retry_at, self._forget_at)
+
+    def _forget(self) -> Sequence[TxnFact]:
+        if trio.current_time() < self._forget_at:
+            return ()
+        self._forget_at = trio.current_time() + self._forget_every_s
+        return self._transactions.forget_idle(self._now_ms())
+
+    # --- deciding: nothing here awaits --------------------------------------------------------
+
+    def _decide(self, letter: Letter, facts: list[TxnFact], now_ms: int) -> object:
+        op = letter.op
+        try:
+            reply, new = self._handle(op, letter.org, now_ms)
+        except KafkaError as refused:
+            return refused.code if isinstance(op, Add) else op.refusal(refused.code, refused.message)
+        except Exception:  # a mistake of ours must not end the broker: nothing has changed
+            log.exception("%s failed", type(op).__name__)
+            unforeseen = ErrorCode.UNKNOWN_SERVER_ERROR
+            return unforeseen if isinstance(op, Add) else op.refusal(unforeseen)
+        facts += new
+        return reply
+
+    def _handle(self, op: Op[Any] | Add, org: OrgId, now_ms: int) -> tuple[object, Iterable[TxnFact]]:
+        transactions = self._transactions
+        match op:
+            case Add():
+                who = op.transactional_id, op.producer_id, op.producer_epoch
+                return ErrorCode.NONE, transactions.add_written(org, *who, op.partitions, now_ms)
+            case InitProducerId():
+                verdict = transactions.init(op, org, now_ms)
+                return verdict.reply, verdict.facts
+            case ops.EndTxn():
+                verdict = transactions.end(op, org, now_ms)
+                return verdict.reply, verdict.facts
+            case ops.AddPartitionsToTxn():
+                return self._add_partitions(op, org, now_ms)
+            case ops.AddOffsetsToTxn():
+                partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
+                who = op.transactional_id, op.producer_id, op.producer_epoch
+                return ops.AddOffsetsToTxnReply(), transactions.add_written(org, *who, [partition], now_ms)
+            case ops.DescribeTransactions():
+                return transactions.describe(op, org), ()
+            case ops.ListTransactions():
+                return transactions.list(op, org, now_ms), ()
+        raise TypeError(f"{type(op).__name__} is not for the transaction coordinator")
+
+    def _add_partitions(
+        self, op: ops.AddPartitionsToTxn, org: OrgId, now_ms: int
+    ) -> tuple[ops.AddPartitionsToTxnReply, list[TxnFact]]:
+        facts: list[TxnFact] = []
+        results = [
+            ops.TxnAdditionResult(
+                transactional_id=asked.transactional_id,
+                topic_results=self._add_to_one(asked, org, now_ms, facts),
+            )
+            for asked in op.transactions
+        ]
+        return ops.AddPartitionsToTxnReply(results_by_transaction=results), facts
+
+    def _add_to_one(
+        self, asked: ops.TxnAddition, org: OrgId, now_ms: int, facts: list[TxnFact]
+    ) -> Sequence[ops.TxnTopicResult]:
+        """All partitions or none: where one is not there, nothing is attempted for the others."""
+        absent = {
+            (topic.name, index)
+            for topic in asked.topics
+            for index in topic.partitions
+            if not self._exists(org, topic.name, index)
+        }
+        if absent:
+            return [
+                ops.TxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        ops.TxnPartitionResult(
+                            partition_index=index,
+                            partition_error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                            if (topic.name, index) in absent
+                            else ErrorCode.OPERATION_NOT_ATTEMPTED,
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in asked.topics
+            ]
+        try:
+            if asked.verify_only:
+                return self._transactions.verify(asked, org)
+            facts += self._transactions.add(asked, org, now_ms)
+        except KafkaError as refused:
+            return ops.refused_partitions(asked.topics, refused.code)
+        return ops.refused_partitions(asked.topics, ErrorCode.NONE)
+
+    def _exists(self, org: OrgId, topic: str, index: int) -> bool:
+        live = self._topics.find(org, topic)
+        return live is not None and 0 <= index < live.topic.partitions
+
+    # --- finishing -----------------------------------------------------------------------------
+
+    async def _finish(self, *, after_restart: bool = False) -> bool:
+        """Write the markers of all that is decided, with one sync for a round. Whether there was any."""
+        if trio.current_time() < self._retry_at < inf:
+            fresh = [ending for ending in self._transactions.endings() if ending.key not in self._marked]
+        else:
+            fresh = list(self._transactions.endings())
+            self._retry_at = inf
+        written = [(ending, self._mark(ending, after_restart)) for ending in fresh]
+        for ending, markers in written:
+            if await self._all_durable(ending, markers):
+                if any(topic == OFFSETS_TOPIC for topic, _ in ending.partitions):
+                    await self._offsets.settle_transaction(
+                        ending.key[0], ending.producer_id, ending.committed
+                    )
+                self._marked.pop(ending.key, None)
+                # Nobody waits for this: after a crash it would be finished once more.
+                self._journal.put(self._transactions.completed(ending.key, self._now_ms()))
+            else:
+                self._retry_at = trio.current_time() + RETRY_S
+        return bool(written)
+
+    def _mark(self, ending: Ending, after_restart: bool) -> list[tuple[Partition, TopicPartition, int]]:
+        """Write what markers can be written: (where, which, the offset up to which it must be durable)."""
+        done = self._marked.setdefault(ending.key, set())
+        written = []
+        for which in ending.partitions:
+            partition = None if which in done else self._partition(ending.key[0], which)
+            if partition is None or (after_restart and not partition.has_open(ending.producer_id)):
+                done.add(which)  # it was deleted, or has its marker from before
+                continue
+            try:
+                appended = partition.write_marker(
+                    ending.producer_id,
+                    ending.epoch,
+                    committed=ending.committed,
+                    coordinator_epoch=COORDINATOR_EPOCH,
+                    now_ms=self._now_ms(),
+                    transaction_version=ending.version,
+                )
+            except KafkaError as refused:
+                if refused.code in GIVE_UP:
+                    done.add(which)
+                else:
+                    log.warning("%s-%d takes no marker: %s", *which, refused)
+            else:
+                written.append((partition, which, appended.next_offset))
+        return written
+
+    def _partition(self, org: OrgId, which: TopicPartition) -> Partition | None:
+        topic, index = which
+        if topic == OFFSETS_TOPIC or not self._exists(org, topic, index):
+            return None
+        return self._topics.by_name(org, topic).partition(index)
+
+    async def _all_durable(
+        self, ending: Ending, markers: Iterable[tuple[Partition, TopicPartition, int]]
+    ) -> bool:
+        done = self._marked[ending.key]
+        for partition, which, next_offset in markers:
+            with suppress(KafkaError):  # the log has failed, or its topic was deleted meanwhile
+                await partition.wait_durable(next_offset)
+                done.add(which)
+        done.update(which for which in ending.partitions if self._partition(ending.key[0], which) is None)
+        return done.issuperset(ending.partitions)
+
+    def _now_ms(self) -> int:
+        return int(self._now() * 1000)
+
+
+def txn_rules(config: Config) -> TxnRules:
+    """What the settings of transactions mean to their machine."""
+    transactions = config.transactions
+    return TxnRules(
+        max_timeout_ms=transactions.max_timeout_ms,
+        id_expiration_ms=transactions.id_expiration_ms,
+        max_ids=transactions.max_ids,
+        max_partitions=transactions.max_partitions,
+    )

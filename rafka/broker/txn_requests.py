@@ -1,0 +1,191 @@
+"""What requests about transactions have to do with topics and groups, before and after their coordinator.
+
+The transaction coordinator decides who may do what; partitions and the group coordinator do it.
+Here one is asked before the other, so that neither has to know the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import trio
+
+from ..config import Config
+from ..errors import ErrorCode, KafkaError
+from ..machines.transactions.model import TopicPartition
+from ..ops import txn as ops
+from ..ops.base import Envelope, Later, Op, R
+from ..ops.log import InitProducerId, InitProducerIdReply
+from ..ops.offsets import OffsetCommitReply, TxnOffsetCommit
+from ..types import OrgId
+from .admission import Entrance, Refusals
+from .group_requests import Coordinator, GroupRequests
+from .partition import Partition
+from .producer_ids import ProducerIds
+from .topics import Topics
+from .txn_coordinator import Add, Offsets, TxnCoordinator
+from .txn_names import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
+
+Written = list[tuple[Partition, int, ops.MarkerPartitionResult]]
+
+
+class Groups(Coordinator, Offsets, Protocol):
+    """Of the group coordinator: it takes offsets that are part of a transaction, and settles them."""
+
+
+class TxnRequests:
+    """Answers InitProducerId, TxnOffsetCommit and WriteTxnMarkers, and keeps the gate of Produce."""
+
+    def __init__(
+        self,
+        coordinator: TxnCoordinator,
+        producer_ids: ProducerIds,
+        groups: Groups,
+        topics: Topics,
+        current: Callable[[], Config],
+        now: Callable[[], float],
+    ) -> None:
+        self._coordinator = coordinator
+        self._producer_ids = producer_ids
+        self._groups = groups
+        self._of_known_topics = GroupRequests(topics, self)
+        self._topics = topics
+        self._current = current
+        self._now = now
+
+    def init(
+        self, envelope: Envelope, op: InitProducerId
+    ) -> InitProducerIdReply | Later[InitProducerIdReply]:
+        """Without a transactional id nobody has to be asked."""
+        if op.transactional_id is None:
+            return self._producer_ids.init(envelope, op)
+        return self._coordinator.ask(envelope, op)
+
+    # --- the gate of Produce, as `admission.TransactionGate` ------------------------------------
+
+    def enter(self, entrance: Entrance) -> Refusals | Later[Refusals]:
+        if entrance.adds:
+            return Later(self._enter, entrance)
+        if not self._current().transactions.verification:
+            return {}
+        who = entrance.transactional_id, entrance.producer_id, entrance.producer_epoch
+        return {
+            place: self._coordinator.takes_part(entrance.org, *who, place) for place in entrance.partitions
+        }
+
+    async def _enter(self, entrance: Entrance) -> Refusals:
+        who = entrance.transactional_id, entrance.producer_id, entrance.producer_epoch
+        code = await self.add(entrance.org, Add(*who, entrance.partitions))
+        return {} if code == ErrorCode.NONE else dict.fromkeys(entrance.partitions, code)
+
+    # --- offsets ---------------------------------------------------------------------------
+
+    def commit_offsets(
+        self, envelope: Envelope, op: TxnOffsetCommit
+    ) -> OffsetCommitReply | Later[OffsetCommitReply]:
+        """Rules T1-T7, U4-U7. What does not exist is answered first, and is part of nothing."""
+        if not op.transactional_id:
+            return op.refusal(ErrorCode.INVALID_REQUEST)
+        return self._of_known_topics.commit_pending(envelope, op)
+
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        """As a coordinator of groups: it takes offsets once the group is part of the transaction."""
+        assert isinstance(op, TxnOffsetCommit)
+        return Later(self._commit_offsets, envelope, op)  # type: ignore[arg-type]
+
+    async def _commit_offsets(self, envelope: Envelope, op: TxnOffsetCommit) -> OffsetCommitReply:
+        partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
+        who = op.transactional_id, op.producer_id, op.producer_epoch
+        if op.adds_group:
+            code = await self.add(envelope.org_id, Add(*who, [partition]))
+        elif self._current().transactions.verification:
+            code = self._coordinator.takes_part(envelope.org_id, *who, partition)
+        else:
+            code = ErrorCode.NONE
+        if code != ErrorCode.NONE:
+            return op.refusal(_told_of_offsets(code, op.abortable_known))
+        answer = self._groups.ask(envelope, op)
+        return await answer.wait() if isinstance(answer, Later) else answer
+
+    async def add(self, org: OrgId, asked: Add) -> ErrorCode:
+        """Have partitions take part; while the last transaction is still ending, try for a moment."""
+        settings = self._current().transactions
+        deadline = trio.current_time() + settings.retry_backoff_max_ms / 1000
+        while True:
+            code = await self._coordinator.add(org, asked).wait()
+            if code != ErrorCode.CONCURRENT_TRANSACTIONS or trio.current_time() >= deadline:
+                return code
+            await trio.sleep(settings.retry_backoff_ms / 1000)
+
+    # --- markers ---------------------------------------------------------------------------
+
+    def write_markers(
+        self, envelope: Envelope, op: ops.WriteTxnMarkers
+    ) -> ops.WriteTxnMarkersReply | Later[ops.WriteTxnMarkersReply]:
+        """An administrator ends a transaction that hangs. This broker's own coordinator does not ask."""
+        return (
+            Later(self._write_markers, envelope.org_id, op)
+            if op.markers
+            else ops.WriteTxnMarkersReply(markers=())
+        )
+
+    async def _write_markers(self, org: OrgId, op: ops.WriteTxnMarkers) -> ops.WriteTxnMarkersReply:
+        written: Written = []
+        results = [self._write(org, marker, written) for marker in op.markers]
+        for partition, next_offset, result in written:
+            try:
+                await partition.wait_durable(next_offset)
+            except KafkaError as failed:
+                result.error_code = failed.code  # type: ignore[misc]
+        for marker in op.markers:
+            if any(topic.name == OFFSETS_TOPIC and topic.partition_indexes for topic in marker.topics):
+                await self._groups.settle_transaction(org, marker.producer_id, marker.transaction_result)
+        return ops.WriteTxnMarkersReply(markers=results)
+
+    def _write(self, org: OrgId, marker: ops.Marker, written: Written) -> ops.MarkerResult:
+        return ops.MarkerResult(
+            producer_id=marker.producer_id,
+            topics=[
+                ops.MarkerTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        self._write_one(org, marker, (topic.name, index), written)
+                        for index in topic.partition_indexes
+                    ],
+                )
+                for topic in marker.topics
+            ],
+        )
+
+    def _write_one(
+        self, org: OrgId, marker: ops.Marker, where: TopicPartition, written: Written
+    ) -> ops.MarkerPartitionResult:
+        name, index = where
+        result = ops.MarkerPartitionResult(partition_index=index)
+        if name == OFFSETS_TOPIC and 0 <= index < OFFSETS_PARTITIONS:
+            return result
+        try:
+            partition = self._topics.by_name(org, name).partition(index)
+            appended = partition.write_marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                committed=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+                now_ms=int(self._now() * 1000),
+                transaction_version=marker.transaction_version,
+            )
+        except KafkaError as refused:
+            result.error_code = refused.code  # type: ignore[misc]
+        else:
+            written.append((partition, appended.next_offset, result))
+        return result
+
+
+def _told_of_offsets(code: ErrorCode, abortable_known: bool) -> ErrorCode:
+    """What a client is told whose offsets are not part of its transaction. Rules T6, U3, section 7.1."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not abortable_known:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
