@@ -8,10 +8,11 @@ import attrs
 import pytest
 import trio
 
-from rafka.config import Config
+from rafka.config import Config, load
 from rafka.errors import ErrorCode
 from rafka.gateway.server import Gateway
 from rafka.ops.base import Envelope
+from rafka.server import open_broker
 from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
 
 from .kit import Client, ScriptedLink, World, metadata, raw, request
@@ -98,6 +99,18 @@ async def test_every_client_is_told_the_address_it_came_to(world: World) -> None
     for _ in range(2):
         told = [(await found(client, 4, "g"))[0] for client in clients]
         assert [(c.host, c.port) for c in told] == [(f"listener-{n}", n) for n in range(3)]
+
+
+async def test_each_listener_tells_the_address_that_it_advertises() -> None:
+    told = ("a.example:1", "b.example:2")
+    flags = [("storage", "memory:"), ("listen", "127.0.0.1:0,127.0.0.1:0"), ("advertise", ",".join(told))]
+
+    async with open_broker(load(flags=[(key, value, "") for key, value in flags])) as broker:
+        for bound, address in zip(broker.bound, told, strict=True):
+            stream = await trio.open_tcp_stream("127.0.0.1", bound.listener.port)
+            async with stream:
+                [coordinator] = await found(Client(stream), 2, "g")
+                assert f"{coordinator.host}:{coordinator.port}" == address
 
 
 async def test_the_address_is_not_left_behind_with_whoever_served_the_stream(world: World) -> None:
