@@ -98,6 +98,9 @@ async def connect(bootstrap: str | Iterable[str], **settings: Any) -> AsyncItera
     addresses = parse_addresses(bootstrap)
     async with background() as nursery:
         cluster = Cluster(nursery, addresses, Settings(**settings))
-        await cluster.refresh()
-        nursery.start_soon(cluster.keep_fresh)
-        yield Client(cluster)
+        try:
+            await cluster.refresh()
+            nursery.start_soon(cluster.keep_fresh)
+            yield Client(cluster)
+        finally:
+            cluster.close()

@@ -101,6 +101,12 @@ class Cluster:
             if connection is not None:
                 connection.close(ConnectionLost(f"the connection to {connection.broker} is needed no longer"))
 
+    def close(self) -> None:
+        """Close all connections. They outlive whatever is cancelled, so somebody has to."""
+        for line in (self._entrance, *self._lines.values()):
+            if line.connection is not None:
+                line.connection.close(ConnectionLost(f"the client of {line.connection.broker} was closed"))
+
     async def controller(self) -> Connection:
         """A connection to the broker that takes administrative requests."""
         if self.controller_id is None or self.controller_id not in self.nodes:

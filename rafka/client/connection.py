@@ -100,7 +100,8 @@ class Connection:
         self._outgoing: list[Buffer] = []
         self._something_to_write = trio.Event()
         self._room = trio.Semaphore(IN_FLIGHT_MAX)
-        self._scope = trio.CancelScope()
+        # Shielded: while a block is cancelled there is still a goodbye to be said, and heard.
+        self._scope = trio.CancelScope(shield=True)
 
     # --- asking ------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class Connection:
     # --- the two tasks -----------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve the stream until it ends or `close` is called."""
+        """Serve the stream until it ends or `close` is called, by whoever keeps this connection."""
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:

@@ -189,6 +189,7 @@ class Keeper:
         since = self._reader.away_since
         if since is None or trio.current_time() - since <= self._settings.rebalance_timeout:
             return
+        self._reader.consumer.pause(self._reader.owned)
         with suppress(ClientError):  # then the session ends by itself
             await self._membership.leave("the reader did not come back in time")
         await self._reader.came.wait()

@@ -21,11 +21,22 @@ from rafka.records.batch import place, read_header
 from rafka.wire.api import Api
 from rafka.wire.apis.api_versions import API_VERSIONS
 from rafka.wire.apis.create_topics import CREATE_TOPICS
+from rafka.wire.apis.delete_groups import DELETE_GROUPS
+from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
 from rafka.wire.apis.fetch import FETCH
+from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
+from rafka.wire.apis.heartbeat import HEARTBEAT
 from rafka.wire.apis.init_producer_id import INIT_PRODUCER_ID
+from rafka.wire.apis.join_group import JOIN_GROUP
+from rafka.wire.apis.leave_group import LEAVE_GROUP
+from rafka.wire.apis.list_groups import LIST_GROUPS
 from rafka.wire.apis.list_offsets import LIST_OFFSETS
 from rafka.wire.apis.metadata import METADATA
+from rafka.wire.apis.offset_commit import OFFSET_COMMIT
+from rafka.wire.apis.offset_delete import OFFSET_DELETE
+from rafka.wire.apis.offset_fetch import OFFSET_FETCH
 from rafka.wire.apis.produce import PRODUCE
+from rafka.wire.apis.sync_group import SYNC_GROUP
 from rafka.wire.frame import (
     begin_frame,
     end_frame,
@@ -37,7 +48,26 @@ from rafka.wire.frame import (
 
 APIS = {
     api.key: api
-    for api in (API_VERSIONS, CREATE_TOPICS, FETCH, INIT_PRODUCER_ID, LIST_OFFSETS, METADATA, PRODUCE)
+    for api in (
+        API_VERSIONS,
+        CREATE_TOPICS,
+        DELETE_GROUPS,
+        DESCRIBE_GROUPS,
+        FETCH,
+        FIND_COORDINATOR,
+        HEARTBEAT,
+        INIT_PRODUCER_ID,
+        JOIN_GROUP,
+        LEAVE_GROUP,
+        LIST_GROUPS,
+        LIST_OFFSETS,
+        METADATA,
+        OFFSET_COMMIT,
+        OFFSET_DELETE,
+        OFFSET_FETCH,
+        PRODUCE,
+        SYNC_GROUP,
+    )
 }
 Handler = Callable[[Any, int], Any]
 
