@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rafka.errors import ErrorCode
-from rafka.machines.groups.model import GroupRules, State
+from rafka.machines.groups.model import State
 from rafka.ops.group import SyncGroupReply
 
-from .kit import BOTH, Uuids, World
+from .kit import BOTH, World
 
 
 @pytest.fixture
@@ -55,6 +55,16 @@ def test_whom_the_leader_leaves_out_gets_nothing(world: World) -> None:
     assert world.synced(waiting) == SyncGroupReply(
         protocol_type="consumer", protocol_name="range", assignment=b""
     )
+
+
+def test_whom_the_leader_leaves_out_does_not_keep_what_it_had(world: World) -> None:
+    ann, bob = world.stable("ann", "bob")
+    world.join("ann", ann)
+    world.join("bob", bob)
+
+    world.sync("ann", ann, {ann: b"ann and bob"})
+
+    assert world.synced(world.sync("bob", bob)).assignment == b""
 
 
 def test_assignments_of_strangers_are_passed_over(world: World) -> None:
@@ -230,16 +240,24 @@ def test_assignments_have_a_limit_in_all(world: World) -> None:
     assert world.heartbeat(bob) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_was_told_of_too_large_assignments_has_to_live_again(world: World) -> None:
-    world.rules = GroupRules(new_uuid=Uuids(), max_assignment_bytes=1)
-    world.group.rules = world.rules
-    ann, bob = joined(world, "ann", "bob")
+@pytest.mark.parametrize("why", ["too large", "a newcomer"])
+def test_who_is_sent_back_to_join_has_to_say_that_it_lives(world: World, why: str) -> None:
+    """It waited, and did not need to; now its session begins again."""
+    tokens = [world.join(name, id_required=False, rebalance_timeout_ms=60_000) for name in ("ann", "bob")]
+    world.tick()
+    ann, bob = (world.joined(token).member_id for token in tokens)
     world.sync("bob", bob)
-    world.sync("ann", ann, {ann: b"aa"})
+    world.keep_alive(20, ann)
 
-    world.pass_time(10)
+    if why == "too large":
+        world.sync("ann", ann, {ann: bytes(2 << 20)})
+    else:
+        world.join("cid", id_required=False)
 
-    assert world.state() is State.EMPTY
+    world.keep_alive(9, ann)
+    assert world.heartbeat(bob) is ErrorCode.REBALANCE_IN_PROGRESS
+    world.keep_alive(10, ann)
+    assert world.heartbeat(bob) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_what_is_wrong_is_told_in_kafkas_order(world: World) -> None:
