@@ -87,27 +87,30 @@ class PackedLink:
             except (OSError, LinkBroken) as why:
                 if not complained:
                     log.warning("no broker at %s: %s; trying again until there is one", self.to, _reason(why))
-                    complained = True
-                await trio.sleep(delay * (0.5 + patience.chance()))
-                delay = min(delay * 2, patience.most_s)
-                continue
-            delay, complained = patience.first_s, False
-            welcome = conversation.welcome
-            log.info("connected to the broker at %s: cluster %s", self.to, welcome.cluster_id)
-            if not started:
-                task_status.started(welcome)
-                started = True
-            try:
-                why_it_ended = await conversation.run(patience.ping_s)
-            finally:
-                self._conversation = None
-                conversation.end()
-            log.warning(
-                "the broker at %s has gone: %s; clients are told to try again until it is back",
-                self.to,
-                why_it_ended,
-            )
+            else:
+                began = trio.current_time()
+                log.info(
+                    "connected to the broker at %s: cluster %s", self.to, conversation.welcome.cluster_id
+                )
+                if not started:
+                    task_status.started(conversation.welcome)
+                    started = True
+                await self._converse(conversation)
+                if trio.current_time() - began > patience.most_s:
+                    delay = patience.first_s
             complained = True
+            await trio.sleep(delay * (0.5 + patience.chance()))
+            delay = min(delay * 2, patience.most_s)
+
+    async def _converse(self, conversation: _Conversation) -> None:
+        try:
+            why = await conversation.run(self._patience.ping_s)
+        finally:
+            self._conversation = None
+            conversation.end()
+        log.warning(
+            "the broker at %s has gone: %s; clients are told to try again until it is back", self.to, why
+        )
 
     async def _begin(self) -> _Conversation:
         stream: trio.abc.Stream | None = None
@@ -134,12 +137,13 @@ def _reason(why: OSError | LinkBroken) -> str:
 class _Asked(Generic[R]):
     """An op under way."""
 
-    __slots__ = ("fields", "id", "lost", "op", "packing", "size", "waiter")
+    __slots__ = ("fields", "id", "lost", "op", "packing", "sender", "size", "waiter")
 
-    def __init__(self, id: int, op: Op[R], packing: Packing, size: int) -> None:
+    def __init__(self, id: int, op: Op[R], packing: Packing, size: int, sender: _Sender) -> None:
         self.id = id
         self.op = op
         self.packing = packing
+        self.sender = sender
         self.size = size  # 0 for those that are not counted
         self.fields: Any = None  # of the reply
         self.lost = False  # it will not come
@@ -155,8 +159,9 @@ class _Sender:
     """One of the gateway's connections, as the broker has been told of it."""
 
     number: int
-    told: object
     gone: weakref.ref[Envelope]
+    told: object = None
+    parked: set[int] = attrs.field(factory=set)  # ids of ops that may be held for long
 
 
 class _Conversation:
@@ -188,25 +193,28 @@ class _Conversation:
         code = op.code
         packing = packing_of(code)
         self._last_id = id = self._last_id + 1
-        frame = packed_frame(Kind.ASK, id, self._sender(envelope), code, packing.op_fields(op))
+        sender = self._sender(envelope)
+        frame = packed_frame(Kind.ASK, id, sender.number, code, packing.op_fields(op))
         size = len(frame)
         most = self._limits.group_op_bytes if code in refusals.ABOUT_GROUPS else self._limits.op_bytes
         if size > most:
             return refusals.too_large(op, size, most)  # type: ignore[no-any-return]
+        # The envelope goes along: its sender is there as long as somebody may wait for an answer.
         if code in refusals.PATIENT:
-            asked = self._send(_Asked(id, op, packing, 0), frame)
-            return Later(self._wait, asked, overlaps=False)
-        asked = _Asked(id, op, packing, size)
+            sender.parked.add(id)
+            asked = self._send(_Asked(id, op, packing, 0, sender), frame)
+            return Later(self._wait, asked, envelope, overlaps=False)
+        asked = _Asked(id, op, packing, size, sender)
         if self._room.take_at_once(size):
-            return Later(self._wait, self._send(asked, frame), overlaps=True)
-        return Later(self._wait_for_room, asked, frame, overlaps=False)
+            return Later(self._wait, self._send(asked, frame), envelope, overlaps=True)
+        return Later(self._wait_for_room, asked, frame, envelope, overlaps=False)
 
     def _send(self, asked: _Asked[R], frame: bytes) -> _Asked[R]:
         self._asked[asked.id] = asked
         self._framed.put_packed(frame)
         return asked
 
-    async def _wait(self, asked: _Asked[R]) -> R:
+    async def _wait(self, asked: _Asked[R], envelope: Envelope) -> R:
         if asked.fields is None and not asked.lost:
             asked.waiter = trio.Event()
             try:
@@ -220,50 +228,60 @@ class _Conversation:
             return refusals.not_served(asked.op)  # type: ignore[no-any-return]
         return asked.packing.reply_of(asked.fields)  # type: ignore[no-any-return]
 
-    async def _wait_for_room(self, asked: _Asked[R], frame: bytes) -> R:
+    async def _wait_for_room(self, asked: _Asked[R], frame: bytes, envelope: Envelope) -> R:
         """Too much is under way: this op takes its turn before it is sent."""
         await self._room.take(asked.size)
         if self._room.closed:
             return refusals.unsent(asked.op)  # type: ignore[no-any-return]
-        return await self._wait(self._send(asked, frame))
+        return await self._wait(self._send(asked, frame), envelope)
 
     def _forget(self, asked: _Asked[Any]) -> None:
-        """Nobody waits any more. What is done soon is let finish: its room is the broker's until then."""
-        if asked.op.code in refusals.PATIENT and self._asked.pop(asked.id, None) is not None:
+        """Nobody waits any more. What is done soon is let finish: it takes room at the broker until then."""
+        if asked.id in asked.sender.parked and asked.id in self._asked:
+            self._let_go(asked)
             self._framed.put(Kind.CANCEL, asked.id)
 
-    def _sender(self, envelope: Envelope) -> int:
-        """The number under which the broker knows whoever asks; it is told of what has changed."""
+    def _let_go(self, asked: _Asked[Any]) -> None:
+        del self._asked[asked.id]
+        asked.sender.parked.discard(asked.id)
+        if asked.size:
+            self._room.give_back(asked.size)
+
+    def _sender(self, envelope: Envelope) -> _Sender:
+        """Whoever asks, as the broker knows it; the broker is told of what has changed."""
         told = self._envelope_fields(envelope)
         sender = self._senders.get(id(envelope))
         if sender is None:
             self._last_sender += 1
             gone = weakref.ref(envelope, partial(self._hung_up, id(envelope)))
-            self._senders[id(envelope)] = sender = _Sender(self._last_sender, told, gone)
-        elif sender.told == told:
-            return sender.number
-        sender.told = told
-        self._framed.put(Kind.OPEN, sender.number, told)
-        return sender.number
+            self._senders[id(envelope)] = sender = _Sender(self._last_sender, gone)
+        if sender.told != told:
+            sender.told = told
+            self._framed.put(Kind.OPEN, sender.number, told)
+        return sender
 
     def _hung_up(self, key: int, _: object) -> None:
+        """A connection has gone: the broker lets go of what it waited for, and does not answer it."""
         sender = self._senders.pop(key, None)
-        if sender is not None and not self._room.closed:
+        if sender is not None:
+            for parked in tuple(sender.parked):
+                self._let_go(self._asked[parked])
             self._framed.put(Kind.CLOSE, sender.number)
 
     # --- life ---------------------------------------------------------------------------
 
     async def run(self, ping_s: float) -> str:
         """Until the stream ends; why."""
-        why = ["it closed the connection"]
+        why = "it closed the connection"
         try:
             async with trio.open_nursery() as nursery:
 
                 async def end_with(part: Callable[[], Awaitable[None]]) -> None:
+                    nonlocal why
                     try:
                         await part()
                     except LinkBroken as broken:
-                        why[0] = str(broken)
+                        why = str(broken)
                     nursery.cancel_scope.cancel()
 
                 nursery.start_soon(end_with, self._framed.send_all)
@@ -272,7 +290,7 @@ class _Conversation:
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
-        return "it was stopped" if self.leaving else why[0]
+        return "it was stopped" if self.leaving else why
 
     def end(self) -> None:
         """Nothing more comes: let everybody who waits know."""
@@ -300,11 +318,10 @@ class _Conversation:
                     raise LinkBroken(f"a frame of kind {kind} came")
 
     def _replied(self, id: int, fields: object) -> None:
-        asked = self._asked.pop(id, None)
+        asked = self._asked.get(id)
         if asked is not None:  # else it was not waited for any more
+            self._let_go(asked)
             asked.fields = fields
-            if asked.size:
-                self._room.give_back(asked.size)
             asked.wake()
 
 

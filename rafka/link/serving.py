@@ -4,6 +4,9 @@ Ops of one of a gateway's connections are asked in the order in which they came.
 an answer holds up what follows (a parked JoinGroup, a topic in the making) the ops of
 that connection wait, and those of others go on; answers leave as they become ready.
 
+What may be parked for long (`refusals.PATIENT`) is waited for until the gateway says that
+nobody wants the answer; all else is answered in any case.
+
 Nothing is read while too much is under way or too many answers lie unsent: a gateway
 feels that on its stream. Answers that may take long are not counted, as each
 connection waits for one at most.
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +29,7 @@ from ..ops.packing import Packing, UnknownOp, envelope_of, packing_of
 from . import Link, LinkMismatch
 from .frames import Framed, Kind, LinkBroken
 from .hello import MAX_HANDSHAKE, Welcome, receive_gateway
+from .refusals import PATIENT
 
 log = logging.getLogger(__name__)
 
@@ -66,22 +70,22 @@ class LinkServer:
     async def serve_stream(self, stream: trio.abc.Stream) -> None:
         """Serve one gateway, until it goes."""
         framed = Framed(stream, MAX_HANDSHAKE)
-        name = "a gateway"
+        name = "whoever came to the link"
         try:
             welcome = self._welcome()
-            name = await receive_gateway(framed, welcome)
+            name = f"gateway {await receive_gateway(framed, welcome)}"
+            if self._closing.is_set():
+                return
             peer = _Peer(self.link, framed, welcome)
             self._peers.add(peer)
-            log.info("gateway %s is attached", name)
+            log.info("%s is attached", name)
             try:
-                if self._closing.is_set():
-                    peer.say_bye()
                 why = await peer.serve(self.ping_s)
             finally:
                 self._peers.discard(peer)
-            log.info("gateway %s has gone: %s", name, why)
+            log.info("%s has gone: %s", name, why)
         except (LinkBroken, LinkMismatch) as wrong:
-            log.warning("%s is not served: %s", name, wrong)
+            log.warning("%s is given up: %s", name, wrong)
         finally:
             await trio.aclose_forcefully(stream)
 
@@ -113,6 +117,7 @@ class _Sender:
     envelope: Envelope
     held: deque[tuple[_Asked, int]] = attrs.field(factory=deque)  # ops that wait for another, and their sizes
     waiting: trio.CancelScope | None = None  # for the answer that holds up the others
+    parked: bool = False  # it may be held for long, and is waited for as long as somebody wants it
 
 
 class _Peer:
@@ -132,30 +137,33 @@ class _Peer:
         self.framed.put(Kind.BYE)
 
     async def serve(self, ping_s: float) -> str:
-        """Until the stream ends, or the gateway has answered our BYE and has its answers; why it ended."""
-        why = ["it closed the connection"]
+        """Until the gateway goes, or has heard our BYE and has its answers: which. LinkBroken if neither."""
+        broken: LinkBroken | None = None
         async with trio.open_nursery() as everything:
 
-            async def end_with(part: Callable[[], Any]) -> None:
+            async def end_with(part: Callable[[], Awaitable[None]]) -> None:
+                nonlocal broken
                 try:
                     await part()
-                except LinkBroken as broken:
-                    why[0] = str(broken)
+                except LinkBroken as why:
+                    broken = why
                 everything.cancel_scope.cancel()
-
-            async def converse() -> None:
-                async with trio.open_nursery() as work:
-                    self._work = work
-                    if not await self._read():
-                        work.cancel_scope.cancel()  # nobody is there to take the answers
-                        return
-                why[0] = "this broker stops"
-                await self.framed.room(0)
 
             everything.start_soon(end_with, self.framed.send_all)
             everything.start_soon(end_with, partial(self.framed.keep_awake, ping_s))
-            await end_with(converse)
-        return why[0]
+            async with trio.open_nursery() as self._work:
+                try:
+                    still_listens = await self._read()
+                except LinkBroken as why:
+                    broken, still_listens = why, False
+                if not still_listens:
+                    self._work.cancel_scope.cancel()  # nobody is there to take the answers
+            if still_listens:
+                await self.framed.room(0)
+            everything.cancel_scope.cancel()
+        if broken is not None:
+            raise broken
+        return "it was told that the broker stops" if still_listens else "it closed the connection"
 
     # --- what comes -----------------------------------------------------------------------
 
@@ -184,7 +192,7 @@ class _Peer:
             elif kind == Kind.CANCEL:
                 self._cancel(self._holding.get(frame[1]))
             elif kind == Kind.CLOSE:
-                self._close(self._senders.pop(frame[1]))
+                self._cancel(self._senders.pop(frame[1]))
             elif kind not in (Kind.PING, Kind.BYE):
                 raise ValueError(f"a frame of kind {kind}")
         except UnknownOp:
@@ -206,16 +214,9 @@ class _Peer:
             told.batches = 0
             self._senders[number] = _Sender(told)
 
-    def _close(self, sender: _Sender) -> None:
-        """Its connection has gone: what was not begun is not, and nobody waits for what was."""
-        for _, size in sender.held:
-            self._done(size)
-        sender.held.clear()
-        self._cancel(sender)
-
     def _cancel(self, sender: _Sender | None) -> None:
-        """Its answer is not waited for any more. What the op did stays done."""
-        if sender is not None and sender.waiting is not None:
+        """Nobody waits for its answer any more: what it parked is let go of. What the op did stays done."""
+        if sender is not None and sender.waiting is not None and sender.parked:
             sender.waiting.cancel()
 
     # --- what is asked --------------------------------------------------------------------
@@ -236,6 +237,7 @@ class _Peer:
             self._work.start_soon(self._finish, asked, answer, size)
         else:
             sender.waiting = trio.CancelScope()
+            sender.parked = asked.op.code in PATIENT
             self._holding[asked.id] = sender
             self._work.start_soon(self._hold_up, sender, sender.waiting, asked, answer)
 
