@@ -144,11 +144,33 @@ def spans() -> str:
     )
 
 
+def group_states() -> str:
+    """The table that the machine itself is held to, and what may begin a rebalance."""
+    from rafka.machines.groups.events import Trigger
+    from rafka.machines.groups.model import TRANSITIONS
+
+    steps = [(old, new, why) for old, following in TRANSITIONS.items() for new, why in following.items()]
+    diagram = [f"    {old.shown} --> {new.shown}" for old, new, _ in steps]
+    return page(
+        "States of a group",
+        [
+            _GROUP_STATES,
+            "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {steps[0][0].shown}", *diagram, "```"]),
+            table(
+                ("from", "to", "when"), [(code(old.shown), code(new.shown), why) for old, new, why in steps]
+            ),
+            _TRIGGERS,
+            "\n".join(f"- {trigger.value}" for trigger in Trigger),
+        ],
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "apis.md": apis,
     "configuration.md": configuration,
     "cli.md": command_line,
     "errors.md": errors,
+    "group-states.md": group_states,
     "spans.md": spans,
 }
 
@@ -211,6 +233,17 @@ _TOPICS = """\
 
 What a topic may have of its own. What it has not it takes from the setting of the broker that is named here;
 `log.retention.ms`, `log.roll.ms` and `log.roll.jitter.ms` are also known in greater units.
+"""
+
+_GROUP_STATES = """\
+A consumer group of the classic protocol is always in one of these states, by Kafka's names for them. From
+each it goes on only as the table says; anything else would be a mistake of rafka's own, and is refused.
+"""
+
+_TRIGGERS = """\
+## Why a rebalance begins
+
+What the history of a group gives as the trigger is one of these:
 """
 
 _EXIT_CODES = """\
