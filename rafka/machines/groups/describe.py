@@ -62,6 +62,6 @@ def _described(member: Member[Token], protocol_name: str | None) -> DescribedMem
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        member_metadata=member.offers[protocol_name] if protocol_name is not None else b"",
+        member_metadata=member.metadata(protocol_name) if protocol_name is not None else b"",
         member_assignment=member.assignment,
     )

@@ -16,7 +16,7 @@ from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
 from .rebalance import maybe_complete, rebalance_or_complete, welcome
 from .replace import replace
-from .roster import Member, Protocols, protocols_of
+from .roster import Member, protocols_of
 
 _FIRST_JOIN: Final = 300.0  # how long a new member may wait in its first join, in seconds
 
@@ -139,14 +139,10 @@ def _rejoin(
         return Decision.of(token, welcome(core, member))
 
     out: Decision[Token] = Decision()
-    _update(core, member, op, protocols)
+    if not same:
+        core.roster.change_offer(member, protocols)
+    member.session_ms, member.rebalance_ms = op.session_timeout_ms, op.rebalance_timeout_ms
     core.park_join(member, token, now, out)
     trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
     rebalance_or_complete(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
     return out
-
-
-def _update(core: Core[Token], member: Member[Token], op: JoinGroup, protocols: Protocols) -> None:
-    core.roster.change_offer(member, protocols)
-    member.session_ms = op.session_timeout_ms
-    member.rebalance_ms = op.rebalance_timeout_ms

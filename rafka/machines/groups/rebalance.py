@@ -168,7 +168,7 @@ def subscriptions_of(core: Core[Token]) -> Subscriptions:
     name = core.protocol_name
     if core.protocol_type != CONSUMER or name is None:
         return Subscriptions()
-    return Subscriptions.of(member.offers[name] for member in core.roster.by_id.values())
+    return Subscriptions.of(member.metadata(name) for member in core.roster.by_id.values())
 
 
 def _elected_leader(core: Core[Token]) -> str:

@@ -38,15 +38,10 @@ class Member(Generic[Token]):
     join_waiter: Token | None = None
     sync_waiter: Token | None = None
     paused_at: float | None = None  # since when it knows that it must not read
-    offers: dict[str, bytes] = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.offer(self.protocols)
-
-    def offer(self, protocols: Protocols) -> None:
-        """A name that is listed twice counts once, with what was said first."""
-        self.protocols = protocols
-        self.offers = dict(reversed(protocols))
+    def metadata(self, protocol_name: str) -> bytes:
+        """What it says to the leader of a protocol; what it said first, where it lists one twice."""
+        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
     def settled(self, protocols: Protocols, assignment: bytes) -> SettledMember:
         return SettledMember(
@@ -96,10 +91,9 @@ class Roster(Generic[Token]):
         self._count(member, -1)
 
     def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
-        if protocols != member.protocols:
-            self._count(member, -1)
-            member.offer(protocols)
-            self._count(member, 1)
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
 
     def identify(self, member_id: str, instance_id: str | None) -> Member[Token]:
         """The member that is meant. Refused where it is not in, or another holds its instance id."""
@@ -139,13 +133,13 @@ class Roster(Generic[Token]):
             JoinedMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
-                metadata=member.offers[protocol_name],
+                metadata=member.metadata(protocol_name),
             )
             for member in self.by_id.values()
         ]
 
     def _count(self, member: Member[Token], by: int) -> None:
-        for name in member.offers:
+        for name in {name for name, _ in member.protocols}:  # once, though it be listed twice
             count = self._supporters.get(name, 0) + by
             if count:
                 self._supporters[name] = count

@@ -270,7 +270,8 @@ class GroupMachine(RuleBasedStateMachine):
         group = self.world.group
         members = group.roster.by_id
         assert group.joined == sum(m.join_waiter is not None for m in members.values())
-        assert group.roster._supporters == Counter(name for m in members.values() for name in m.offers)
+        offered = Counter(name for m in members.values() for name in dict(m.protocols))
+        assert group.roster._supporters == offered
         static = {m.group_instance_id: m for m in members.values() if m.group_instance_id is not None}
         assert group.roster.by_instance == static
         assert group.unsynced <= set(members)
