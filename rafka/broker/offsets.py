@@ -52,24 +52,21 @@ class Offsets:
     def list_offsets(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply | Later[ListOffsetsReply]:
         if op.isolation_level not in (0, 1):
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-        for topic in op.topics:
-            live = self.topics.find(envelope.org_id, topic.name)
-            for asked in topic.partitions:
-                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    return Later(self._list_slowly, envelope, op)
-                if live is not None and not live.settled(asked.partition_index):
-                    return Later(self._list_slowly, envelope, op)
         if len(op.topics) == 1 and len(op.topics[0].partitions) == 1:  # nearly always
-            topic = op.topics[0]
-            only = self._by_position(envelope, op, topic.name, topic.partitions[0], NOTHING_TWICE)
-            return ListOffsetsReply(topics=[TopicOffsets(name=topic.name, partitions=[only])])
-        twice = _named_twice(op)
-        topics = [
-            TopicOffsets(
-                name=name, partitions=[self._by_position(envelope, op, name, p, twice) for p in partitions]
-            )
-            for name, partitions in _merged((topic.name, topic.partitions) for topic in op.topics).items()
-        ]
+            named = {op.topics[0].name: op.topics[0].partitions}
+            twice: Collection[tuple[str, int]] = NOTHING_TWICE
+        else:
+            named = _merged((topic.name, topic.partitions) for topic in op.topics)
+            twice = _named_twice(op)
+        topics = []
+        for name, partitions in named.items():
+            found = []
+            for asked in partitions:
+                answer = self._by_position(envelope, op, name, asked, twice, settled=True)
+                if answer is None:
+                    return Later(self._list_slowly, envelope, op)
+                found.append(answer)
+            topics.append(TopicOffsets(name=name, partitions=found))
         return ListOffsetsReply(topics=topics)
 
     async def _list_slowly(self, envelope: Envelope, op: ListOffsets) -> ListOffsetsReply:
@@ -81,7 +78,8 @@ class Offsets:
         for name, partitions in _merged((topic.name, topic.partitions) for topic in op.topics).items():
             found = []
             for asked in partitions:
-                answer = self._by_position(envelope, op, name, asked, twice)
+                answer = self._by_position(envelope, op, name, asked, twice, settled=False)
+                assert answer is not None
                 by_time = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
                 if by_time and answer.error_code is ErrorCode.NONE:
                     answer = await self._by_time(envelope, op, name, asked)
@@ -96,8 +94,13 @@ class Offsets:
         name: str,
         asked: ListOffsetsPartition,
         twice: Collection[tuple[str, int]],
-    ) -> PartitionOffset:
-        """All that can be told without looking into the log: every refusal, and the ends of it."""
+        *,
+        settled: bool,
+    ) -> PartitionOffset | None:
+        """All that can be told without looking into the log: every refusal, and the ends of it.
+
+        With `settled`, None where the log has to be looked into, or has records that may not be read yet.
+        """
         index, timestamp = asked.partition_index, asked.timestamp
         try:
             if twice and (name, index) in twice:
@@ -112,6 +115,8 @@ class Offsets:
         except KafkaError as refused:
             return PartitionOffset(partition_index=index, error_code=refused.code)
         log = partition.log
+        if settled and (timestamp >= 0 or timestamp == MAX_TIMESTAMP or not partition.settled):
+            return None
         if timestamp == LATEST:
             ordinary = op.replica_id == ORDINARY_READER
             offset = partition.ceiling(op.isolation_level) if ordinary else log.end_offset

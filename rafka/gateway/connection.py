@@ -16,6 +16,7 @@ to parse when reading has to stop is copied.
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,10 +43,16 @@ SEND_AT: Final = 256 * 1024  # replies gathered so far go out before more are ma
 PATIENCE: Final = 8  # reads in a row before others get their turn
 JOIN_BELOW: Final = 32 * 1024  # pieces of less than this are joined into one
 CLIENT_ID_SHOWN: Final = 256
-_HEADER: Final = Struct(">hhi")
 _LENGTH: Final = Struct(">h")
+_LENGTH_AT: Final = 8  # in a request's header: behind key, version and correlation id
 _REPLY: Final = Struct(">ii")
 _SIZE: Final = Struct(">i")
+
+
+@lru_cache(256)
+def _header_of(client_id_size: int) -> Struct:
+    """A request's header: key, version, correlation id, length of the client id, client id."""
+    return Struct(f">hhih{client_id_size}s")
 
 
 class Hangup(Exception):
@@ -70,9 +77,11 @@ class Connection:
     __slots__ = (
         "_ask",
         "_client_id",
+        "_client_id_length",
         "_elements",
         "_gateway",
         "_gathered",
+        "_header",
         "_incoming",
         "_line",
         "_out",
@@ -116,7 +125,9 @@ class Connection:
         self._pieces: list[Buffer] = []
         self._gathered = 0
         self._unsent: list[Buffer] = []  # what the reader has not taken
-        self._client_id = b""
+        self._client_id = b""  # as it came last, and the length that was given for it: -1 is null
+        self._client_id_length = -1
+        self._header = _header_of(0)
 
     @property
     def missing(self) -> int:
@@ -254,7 +265,7 @@ class Connection:
         Bytes that are not private to this connection are copied before they are kept.
         """
         at = 0
-        while (end := self._incoming.frame_end(data, at)) > 0:
+        while at < len(data) and (end := self._incoming.frame_end(data, at)) > 0:
             self._take_up(data, at + 4, end)
             at = end
             if self._gathered + len(self._out) >= SEND_AT:
@@ -270,20 +281,22 @@ class Connection:
         """One request: answered into the outgoing bytes, or put in line."""
         self.greeted = True
         self.began = None
-        frame = data[:end]
-        if end - at < 10:
-            raise WireError("a request too short for its header")
-        key, version, correlation_id = _HEADER.unpack_from(frame, at)
+        frame = data[at:end]
+        if len(frame) < self._header.size:
+            self._meet(frame)
+        key, version, correlation_id, length, client_id = self._header.unpack_from(frame)
+        if client_id != self._client_id or length != self._client_id_length:
+            self._meet(frame)
         route = bound_route(key, version)
-        at = self._skip_client_id(frame, at + 8)
+        at = self._header.size
         if route.flexible:
-            at = at + 1 if at < end and not frame[at] else end_of_header(frame, at, True)
+            at = at + 1 if at < len(frame) and not frame[at] else end_of_header(frame, at, True)
         if route.local is not None:
             reply = route.local(self._gateway, self.envelope, frame, at, version)
             if self._line:
                 self._line.append(Waiting(route, correlation_id, reply=reply))
             else:
-                self._put(route, correlation_id, reply)
+                self._answer(route, correlation_id, None, reply)
             return
         op, _ = route.decode(frame, at, self._elements)
         try:
@@ -301,18 +314,17 @@ class Connection:
         else:
             self._answer(route, correlation_id, op, answer)
 
-    def _skip_client_id(self, frame: memoryview, at: int) -> int:
-        """Take up the client id if it is another than before. A negative length is null."""
-        size: int = _LENGTH.unpack_from(frame, at)[0]
-        at += 2
-        end = at + max(size, 0)
-        if end > len(frame):
+    def _meet(self, frame: memoryview) -> None:
+        """The client calls itself otherwise than before. A negative length is null."""
+        if len(frame) < _LENGTH_AT + _LENGTH.size:
+            raise WireError("a request too short for its header")
+        (length,) = _LENGTH.unpack_from(frame, _LENGTH_AT)
+        header = _header_of(max(length, 0))
+        if header.size > len(frame):
             raise WireError("the client id is longer than its request")
-        raw = bytes(frame[at:end])
-        if raw != self._client_id:
-            self._client_id = raw
-            self.envelope.client_id = raw.decode(errors="replace")[:CLIENT_ID_SHOWN]
-        return end
+        raw: bytes = header.unpack_from(frame)[-1]
+        self._header, self._client_id, self._client_id_length = header, raw, length
+        self.envelope.client_id = raw.decode(errors="replace")[:CLIENT_ID_SHOWN]
 
     def _our_fault(self, op: Op[Any]) -> Any:
         log.exception("%s failed for %s", type(op).__name__, self.envelope.client_host)
@@ -338,38 +350,33 @@ class Connection:
         self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
 
     def _answer(self, route: Bound, correlation_id: int, op: Op[Any] | None, reply: Any) -> None:
-        if route.settle is not None:
+        """Encode a reply behind those already gathered. `op` is None for an answer of our own."""
+        if route.settle is not None and op is not None:
             try:
                 reply = route.settle(op, reply, route.version)
             except Unanswered as silence:
                 if silence.failed:
                     raise Hangup("a write with acks=0 failed, which only this can tell") from None
                 return
-        try:
-            self._put(route, correlation_id, reply)
-        except UnwritableError:
-            if op is None:
-                raise
-            self._put(route, correlation_id, self._our_fault(op))
-
-    def _put(self, route: Bound, correlation_id: int, reply: Any) -> None:
-        """Encode a reply behind those already gathered."""
         out = self._out
         start = len(out)
         out += _REPLY.pack(0, correlation_id)
         if route.flexible_reply:
             out.append(0)  # no tagged fields in the header
-        splices: list[tuple[int, Buffer]] = []
         try:
             if route.splices:
+                splices: list[tuple[int, Buffer]] = []
                 route.encode(reply, out, splices)
+                if splices:
+                    self._splice(start, splices)
+                    return
             else:
                 route.encode(reply, out)
         except UnwritableError:
             del out[start:]
-            raise
-        if splices:
-            self._splice(start, splices)
+            if op is None:
+                raise
+            self._answer(route, correlation_id, None, self._our_fault(op))
         else:
             _SIZE.pack_into(out, start, len(out) - start - 4)
 

@@ -113,8 +113,9 @@ class Incoming:
 
     def release(self) -> None:
         """The large frame last received is done with."""
-        self._budget.give_back(self._counted, self)
-        self._counted = 0
+        if self._counted:
+            self._budget.give_back(self._counted, self)
+            self._counted = 0
         if self._whole is not None:
             self._buffers.give_back(self._whole)
             self._whole = None
