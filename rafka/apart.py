@@ -135,7 +135,7 @@ async def open_gateway(
         async with trio.open_nursery() as link_life:
             welcome: Welcome = await link_life.start(link.run)
             own = attrs.evolve(config, broker=attrs.evolve(config.broker, node_id=welcome.node_id))
-            gateway = Gateway(_with_changes(own, welcome.settings), link, bound, current_spans())
+            gateway = Gateway(_with_changes(own, link.settings), link, bound, current_spans())
 
             def learn(settings: Mapping[str, str]) -> None:
                 gateway.reconfigure(_with_changes(own, settings))

@@ -57,6 +57,7 @@ class PackedLink:
         on_settings: Callable[[Mapping[str, str]], None] = lambda settings: None,
     ) -> None:
         self.welcome: Welcome | None = None  # the last one
+        self.settings: Mapping[str, str] = {}  # that were changed on the broker while it runs
         self.to = to  # the broker's address, for people
         self.name = name  # ours, for the broker's log
         self.on_settings = on_settings
@@ -125,9 +126,13 @@ class PackedLink:
             await trio.aclose_forcefully(stream)
             raise
         self.welcome = welcome
-        self.on_settings(welcome.settings)
-        self._conversation = _Conversation(stream, framed, welcome, self.on_settings)
+        self._take_settings(welcome.settings)
+        self._conversation = _Conversation(stream, framed, welcome, self._take_settings)
         return self._conversation
+
+    def _take_settings(self, settings: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.on_settings(settings)
 
 
 def _reason(why: OSError | LinkBroken) -> str:

@@ -1,0 +1,173 @@
+"""Gateways and a broker put together as they are when each is a process: over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from rafka.apart import RunningGateway, open_gateway
+from rafka.config import MEMORY, Config, ConfigError, LinkAddress, Place
+from rafka.ops import cluster
+from rafka.ops.base import Envelope, Later
+from rafka.server import RunningBroker, open_broker
+from rafka.wire.apis.metadata import METADATA
+
+from ..gateway.kit import Client, request
+
+BROKER = 4  # a resource type
+
+
+def settings(address: LinkAddress, node_id: int = 0) -> Config:
+    plain = Config()
+    return attrs.evolve(
+        plain,
+        broker=attrs.evolve(plain.broker, node_id=node_id),
+        storage=attrs.evolve(plain.storage, place=MEMORY),
+        link=attrs.evolve(plain.link, address=address),
+        network=attrs.evolve(plain.network, listen=()),
+    )
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> LinkAddress:
+    return LinkAddress(path=str(tmp_path / "link"))
+
+
+@asynccontextmanager
+async def client_of(gateway: RunningGateway) -> AsyncIterator[Client]:
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gateway.serve_stream, theirs)
+        yield Client(ours)
+        await ours.aclose()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    with trio.fail_after(5):
+        while not true():  # noqa: ASYNC110 (nobody but us wants to know)
+            await trio.sleep(0.01)
+
+
+async def metadata(gateway: RunningGateway) -> Any:
+    async with client_of(gateway) as client:
+        await client.send(request(METADATA, 9))
+        return await client.reply(METADATA, 9)
+
+
+async def test_clients_of_a_gateway_are_answered_by_the_broker(link: LinkAddress) -> None:
+    async with (
+        open_broker(settings(link, node_id=7), listen=False) as broker,
+        open_gateway(settings(link), listen=False) as gateway,
+    ):
+        reply = await metadata(gateway)
+
+    assert reply.cluster_id == broker.cluster_id
+    assert [node.node_id for node in reply.brokers] == [7]
+    assert gateway.config.broker.node_id == 7  # the broker's word counts
+    assert broker.link_address == link
+
+
+async def test_several_gateways_and_a_client_of_the_broker_itself(link: LinkAddress) -> None:
+    config = settings(link)
+    async with (
+        open_broker(config, listen=False) as broker,
+        open_gateway(config, listen=False) as one,
+        open_gateway(config, listen=False) as other,
+    ):
+        replies = [await metadata(each) for each in (one, other, broker)]  # type: ignore[arg-type]
+
+    assert {reply.cluster_id for reply in replies} == {broker.cluster_id}
+
+
+async def alter(broker: RunningBroker, key: str, value: str) -> None:
+    """Change a setting of the running broker."""
+    change = cluster.ConfigChange(name=key, config_operation=0, value=value)
+    resource = cluster.ChangedResource(resource_type=BROKER, resource_name="0", configs=[change])
+    async with open_gateway(broker.config, listen=False) as gateway:
+        op = cluster.IncrementalAlterConfigs(resources=[resource], validate_only=False)
+        answer = gateway.link.ask(Envelope(), op)
+        assert isinstance(answer, Later)
+        [altered] = (await answer.wait()).responses
+        assert altered.error_code == 0, altered
+
+
+async def test_settings_that_are_changed_on_the_broker_count_at_gateways(link: LinkAddress) -> None:
+    config = settings(link)
+    async with open_broker(config, listen=False) as broker, open_gateway(config, listen=False) as early:
+        await alter(broker, "max.connections", "5")
+        async with open_gateway(config, listen=False) as late:
+            await metadata(late)  # what was sent before is here now
+            await metadata(early)
+            found = [each._gateway._network.max_connections for each in (early, late)]
+
+    assert found == [5, 5]
+
+
+async def test_a_gateway_needs_an_address(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a gateway needs its broker's address"):
+        async with open_gateway(attrs.evolve(Config(), network=attrs.evolve(Config().network, listen=()))):
+            pass
+
+
+async def test_a_link_in_use_is_refused_before_any_data_is_touched(link: LinkAddress, tmp_path: Path) -> None:
+    config = settings(link)
+    second = attrs.evolve(config, storage=attrs.evolve(config.storage, place=Place(str(tmp_path / "data"))))
+    async with open_broker(config, listen=False):
+        with pytest.raises(ConfigError, match="another broker listens there"):
+            async with open_broker(second, listen=False):
+                pass
+
+    assert not (tmp_path / "data").exists()
+
+
+async def test_tcp_will_do_as_well() -> None:
+    async with open_broker(settings(LinkAddress(host="127.0.0.1", port=0)), listen=False) as broker:
+        address = broker.link_address
+        assert address is not None
+        assert address.port > 0
+        async with open_gateway(settings(address), listen=False) as gateway:
+            reply = await metadata(gateway)
+
+    assert reply.cluster_id == broker.cluster_id
+
+
+async def test_a_gateway_that_is_not_answered_yet_can_be_stopped(link: LinkAddress) -> None:
+    with trio.move_on_after(0.2) as stopped:
+        async with open_gateway(settings(link), listen=False):
+            pass
+
+    assert stopped.cancelled_caught
+
+
+async def test_a_broker_that_comes_back_has_its_gateways_again(link: LinkAddress) -> None:
+    config = settings(link)
+    quick = attrs.evolve(config, link=attrs.evolve(config.link, backoff_ms=1, backoff_max_ms=5))
+    async with trio.open_nursery() as nursery:
+
+        async def serve(*, task_status: trio.TaskStatus[Callable[[], None]]) -> None:
+            stop = trio.Event()
+            async with open_broker(config, listen=False):
+                task_status.started(stop.set)
+                await stop.wait()
+
+        stop = await nursery.start(serve)
+        async with open_gateway(quick, listen=False) as gateway, client_of(gateway) as client:
+            stop()
+            await until(lambda: not gateway.link.connected)
+            await client.send(request(METADATA, 9))
+            without = await client.reply(METADATA, 9)
+            stop = await nursery.start(serve)
+            await until(lambda: gateway.link.connected)
+            await client.send(request(METADATA, 9))
+            again = await client.reply(METADATA, 9)
+        stop()
+
+    assert (without.brokers, without.cluster_id) == ([], None)
+    assert len(again.brokers) == 1
