@@ -238,6 +238,7 @@ What a topic may have of its own. What it has not it takes from the setting of t
 _GROUP_STATES = """\
 A consumer group of the classic protocol is always in one of these states, by Kafka's names for them. From
 each it goes on only as the table says; anything else would be a mistake of rafka's own, and is refused.
+After a restart a group begins as `Stable` with the members of its last stable generation, or as `Empty`.
 """
 
 _TRIGGERS = """\
