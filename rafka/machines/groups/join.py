@@ -16,7 +16,7 @@ from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
 from .rebalance import maybe_complete, rebalance_or_complete, welcome
 from .replace import replace
-from .roster import Member, protocols_of
+from .roster import Member, protocols_of, size_of
 
 _FIRST_JOIN: Final = 300.0  # how long a new member may wait in its first join, in seconds
 
@@ -39,6 +39,7 @@ def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Mo
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if not _has_room(core, op.member_id):
         return _turn_away(core, op.member_id, token, now)
+    _check_bytes(core, op)
     if not _supported(core, op):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if op.member_id:
@@ -63,6 +64,17 @@ def _has_room(core: Core[Token], member_id: str) -> bool:
         rejoins = member is not None and member.join_waiter is not None
         return rejoins or core.joined < core.rules.max_size
     return member is not None or len(core.roster) < core.rules.max_size
+
+
+def _check_bytes(core: Core[Token], op: JoinGroup) -> None:
+    """All metadata together stays within what a group may keep. Whoever is in stays in as it was."""
+    brought = core.roster.metadata_bytes
+    if brought + core.rules.max_metadata_bytes <= core.rules.max_group_bytes:
+        return
+    member = core.roster.by_id.get(op.member_id)
+    replaced = size_of(member.protocols) if member is not None else 0
+    if brought - replaced + size_of(protocols_of(op)) > core.rules.max_group_bytes:
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "too much metadata for one group")
 
 
 def _turn_away(core: Core[Token], member_id: str, token: Token, now: Moment) -> Decision[Token]:

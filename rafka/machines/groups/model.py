@@ -123,4 +123,5 @@ class GroupRules:
     max_pending: int = 10_000  # member ids given out that nobody has joined with yet
     max_protocols: int = 100  # that one member may offer
     max_metadata_bytes: int = 1 << 20  # of one member, over all its protocols
+    max_group_bytes: int = 64 << 20  # of metadata of all members: a generation is kept as one fact
     max_assignment_bytes: int = 1 << 20  # of all members of one generation

@@ -24,6 +24,10 @@ def protocols_of(op: JoinGroup) -> Protocols:
     return tuple([(protocol.name, protocol.metadata) for protocol in op.protocols])
 
 
+def size_of(protocols: Protocols) -> int:
+    return sum([len(name) + len(metadata) for name, metadata in protocols])
+
+
 @attrs.define(eq=False)
 class Member(Generic[Token]):
     member_id: str
@@ -73,6 +77,7 @@ class Member(Generic[Token]):
 class Roster(Generic[Token]):
     by_id: dict[str, Member[Token]] = attrs.Factory(dict)
     by_instance: dict[str, Member[Token]] = attrs.Factory(dict)
+    metadata_bytes: int = 0  # that all members together have brought
     _supporters: dict[str, int] = attrs.Factory(dict)
 
     def __len__(self) -> int:
@@ -139,6 +144,7 @@ class Roster(Generic[Token]):
         ]
 
     def _count(self, member: Member[Token], by: int) -> None:
+        self.metadata_bytes += by * size_of(member.protocols)
         for name in {name for name, _ in member.protocols}:  # once, though it be listed twice
             count = self._supporters.get(name, 0) + by
             if count:

@@ -81,3 +81,22 @@ def test_a_static_member_that_restarts_finds_its_group_full() -> None:
     token = world.join("ann", group_instance_id="i-ann")
 
     assert world.code(token) is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_group_has_room_for_so_much_metadata() -> None:
+    """Ours: a generation is kept as one fact, which has to have an end. Who brings no more may rejoin."""
+    rules = GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=31)
+    world = World(rules)
+    ann, bob = world.stable("ann", "bob", protocols=(("range", b"x" * 10),))
+
+    assert world.code(world.join("cid", id_required=False)) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    tokens = [world.join("ann", ann, protocols=(("range", b"y" * 10),))]
+    tokens.append(world.join("bob", bob, protocols=(("range", b"y" * 11),)))
+    assert {world.joined(token).generation_id for token in tokens} == {2}
+
+    assert world.code(world.join("bob", bob, protocols=(("range", b"y" * 12),))) is (
+        ErrorCode.GROUP_MAX_SIZE_REACHED
+    )
+    assert world.heartbeat(bob) is ErrorCode.NONE, "it is in as it was"
+    world.leave(ann, bob)
+    assert world.group.roster.metadata_bytes == 0

@@ -272,6 +272,9 @@ class GroupMachine(RuleBasedStateMachine):
         assert group.joined == sum(m.join_waiter is not None for m in members.values())
         offered = Counter(name for m in members.values() for name in dict(m.protocols))
         assert group.roster._supporters == offered
+        assert group.roster.metadata_bytes == sum(
+            len(name) + len(metadata) for m in members.values() for name, metadata in m.protocols
+        )
         static = {m.group_instance_id: m for m in members.values() if m.group_instance_id is not None}
         assert group.roster.by_instance == static
         assert group.unsynced <= set(members)
