@@ -141,7 +141,7 @@ async def open_gateway(
                 gateway.reconfigure(_with_changes(own, settings))
                 gateway.set_levels(_levels(settings))
 
-            learn(welcome.settings)
+            learn(link.settings)
             link.on_settings = learn
             async with trio.open_nursery() as edges:
                 await edges.start(gateway.run)

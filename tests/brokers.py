@@ -4,6 +4,9 @@ What it owns: starting `python -m rafka serve` on a free port, waiting until it 
 stopping it kindly or with SIGKILL, and starting it again on the same port and data. What
 it does not know: any client. It asks "do you answer?" with twelve bytes of its own.
 
+With RAFKA_TEST_SHAPE=apart `Rafka` is two processes, a broker and a gateway in front of it; the
+gateway stays while its broker is restarted or killed.
+
 With RAFKA_TEST_BOOTSTRAP=host:port the tests run against that broker instead (Apache Kafka,
 say, to learn whether a test asks too much); those that need restarts then skip themselves.
 """
@@ -12,19 +15,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 EXTERNAL: Final = os.environ.get("RAFKA_TEST_BOOTSTRAP")
+APART: Final = os.environ.get("RAFKA_TEST_SHAPE") == "apart"
 
 # ApiVersions v0, correlation id 1, null client id: any broker answers it, and at once.
 HELLO: Final = b"\0\0\0\x0a" + b"\0\x12" + b"\0\0" + b"\0\0\0\1" + b"\xff\xff"
+# Metadata v0 of all topics, likewise. The reply names no broker where a gateway has lost its own.
+WHO_IS_THERE: Final = b"\0\0\0\x0e" + b"\0\x03" + b"\0\0" + b"\0\0\0\1" + b"\xff\xff" + b"\0\0\0\0"
 
 
 class Broker(Protocol):
@@ -94,16 +103,25 @@ class RafkaProcess:
 
     def launch(self) -> None:
         """Start the process without waiting for it to answer."""
-        port_file = self.home / "port"
-        port_file.unlink(missing_ok=True)
-        command = [*self.wrapper, sys.executable, "-m", "rafka", "serve"]
-        command += ["--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data_dir)]
-        command += ["--port-file", str(port_file), "--durability", self.durability, *self.options]
+        (self.home / "port").unlink(missing_ok=True)
+        self.process = self._launch(*self.wrapper, sys.executable, "-m", "rafka", *self._words())
+
+    def _words(self) -> list[str]:
+        """The command line."""
+        return ["serve", *self._listeners(), *self._storage()]
+
+    def _listeners(self) -> list[str]:
+        return ["--listen", f"127.0.0.1:{self.port}", "--port-file", str(self.home / "port")]
+
+    def _storage(self) -> list[str]:
+        return ["--data-dir", str(self.data_dir), "--durability", self.durability, *self.options]
+
+    def _launch(self, *command: str) -> subprocess.Popen[bytes]:
         # What this machine's environment says of some other broker, or of these tests, is not for this one.
         env = {name: value for name, value in os.environ.items() if not name.startswith(("RAFKA_", "KAFKA_"))}
         env |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | self.env
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 command, env=env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
@@ -120,10 +138,13 @@ class RafkaProcess:
                 raise RuntimeError(f"the broker ended with {code}:\n{self.log[-4000:]}")
             if not self.port and port_file.exists():
                 self.port = int(port_file.read_text().strip() or 0)
-            if self.port and answers(self.port):
+            if self.port and self._answers():
                 return
             time.sleep(0.01)
         raise TimeoutError(f"the broker does not answer:\n{self.log[-4000:]}")
+
+    def _answers(self) -> bool:
+        return answers(self.port)
 
     def restart(self) -> None:
         self.stop()
@@ -156,7 +177,7 @@ class RafkaProcess:
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
-    def __enter__(self) -> RafkaProcess:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -164,9 +185,64 @@ class RafkaProcess:
         self.close()
 
 
+class RafkaApart(RafkaProcess):
+    """A `rafka broker` and a `rafka gateway` that clients come to. `process` is the broker."""
+
+    gateway: subprocess.Popen[bytes] | None = None
+    meeting = ""
+
+    @property
+    def link(self) -> str:
+        return f"unix:{self.meeting}/link"
+
+    def launch(self) -> None:
+        if self.gateway is None:
+            (self.home / "port").unlink(missing_ok=True)
+            self.meeting = tempfile.mkdtemp(prefix="rafka-")  # short: the name of a Unix socket has to be
+            words = ["gateway", "--link", self.link, *self._listeners()]
+            self.gateway = self._launch(sys.executable, "-m", "rafka", *words)
+        self.process = self._launch(*self.wrapper, sys.executable, "-m", "rafka", *self._words())
+
+    def _words(self) -> list[str]:
+        return ["broker", "--link", self.link, *self._storage()]
+
+    @contextlib.contextmanager
+    def launched(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Some other process beside these two, killed in the end."""
+        process = self._launch(*command)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _answers(self) -> bool:
+        return knows_a_broker(self.port)
+
+    def close(self) -> None:
+        super().close()
+        if self.gateway is not None:
+            self.gateway.kill()
+            self.gateway.wait()
+            shutil.rmtree(self.meeting, ignore_errors=True)
+
+
+Rafka: Final = RafkaApart if APART else RafkaProcess
+
+
 def answers(port: int) -> bool:
     """Whether somebody on this port answers ApiVersions."""
+    return len(_asked(port, HELLO)) > 0
+
+
+def knows_a_broker(port: int) -> bool:
+    """Whether whoever answers on this port has a broker to name."""
+    return int.from_bytes(_asked(port, WHO_IS_THERE)[8:12], "big") > 0
+
+
+def _asked(port: int, request: bytes) -> bytes:
+    """The beginning of the answer; nothing where there is none."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 2) as connection:
-        connection.sendall(HELLO)
-        return len(connection.recv(4)) > 0
-    return False
+        connection.sendall(request)
+        return connection.recv(100)
+    return b""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.brokers import EXTERNAL, Broker, ExternalBroker, RafkaProcess
+from tests.brokers import EXTERNAL, Broker, ExternalBroker, Rafka, RafkaProcess
 
 from .vocabulary import CannotAsk, Client
 
@@ -60,7 +60,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if EXTERNAL:
         yield ExternalBroker(EXTERNAL)
         return
-    with RafkaProcess(tmp_path_factory.mktemp("interop"), durability="page-cache") as process:
+    with Rafka(tmp_path_factory.mktemp("interop"), durability="page-cache") as process:
         yield process
 
 
@@ -68,7 +68,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def own_broker(tmp_path: Path) -> Iterator[RafkaProcess]:
     if EXTERNAL:
         pytest.skip(f"restarts the broker, and {EXTERNAL} is not ours to restart")
-    with RafkaProcess(tmp_path) as process:
+    with Rafka(tmp_path) as process:
         yield process
 
 
