@@ -74,11 +74,11 @@ def _history(args: argparse.Namespace) -> int:
             print_json(_as_json(reply, shown))
             return DONE
         _begin(args, reply)
-        _print(args, shown)
+        show_rebalances(args, shown)
         while args.follow:
             after = reply.rebalances[-1].number if reply.rebalances else 0
             newer = await client.groups.history(args.group, after=after, max_wait=WAIT)
-            _print(args, newer.rebalances)
+            show_rebalances(args, newer.rebalances)
             if newer.rebalances:
                 reply = newer
         return DONE
@@ -92,7 +92,7 @@ def _begin(args: argparse.Namespace, reply: GroupHistoryReply) -> None:
         print(_line([name for name, _ in COLUMNS]))
 
 
-def _print(args: argparse.Namespace, rebalances: Sequence[Rebalance]) -> None:
+def show_rebalances(args: argparse.Namespace, rebalances: Sequence[Rebalance]) -> None:
     for one in rebalances:
         if args.json:
             print_json(_rebalance_json(one))
@@ -129,7 +129,9 @@ def _member_line(member: MovedMember) -> str:
     who = member.member_id
     if member.group_instance_id is not None:
         who += f" (instance {member.group_instance_id})"
-    what = f"{_signed('+', member.gained)} {_signed('-', member.lost)}" if member.joined else "gone"
+    what = f"{_signed('+', member.gained)} {_signed('-', member.lost)}"
+    if not member.joined:
+        what = f"gone, {_signed('-', member.lost)}"
     pause = f", waited {member.pause_ms} ms" if member.pause_ms >= 0 else ""
     return plain(f"{who} {member.client_id} {member.client_host}: {what}{pause}")
 

@@ -79,7 +79,7 @@ async def _watch(args: argparse.Namespace, client: Client) -> None:
             print(f"% {error}", file=sys.stderr)
         else:
             if live:
-                _draw(args.group, group, rows, clear=first)
+                draw(args.group, group, rows, clear=first)
             else:
                 if not first and not args.json:
                     print()
@@ -96,7 +96,7 @@ def _print(args: argparse.Namespace, rows: list[Progress]) -> None:
         print_table(HEADERS, [_cells(row) for row in rows])
 
 
-def _draw(name: str, group: GroupDescription | None, rows: list[Progress], *, clear: bool) -> None:
+def draw(name: str, group: GroupDescription | None, rows: list[Progress], *, clear: bool) -> None:
     """Over what was there before, as much as the terminal is high."""
     state = f"{group.state}, members {len(group.members)}, " if group is not None else ""
     now = datetime.now().strftime("%H:%M:%S")
