@@ -199,9 +199,19 @@ class RafkaApart(RafkaProcess):
         if self.gateway is None:
             (self.home / "port").unlink(missing_ok=True)
             self.meeting = tempfile.mkdtemp(prefix="rafka-")  # short: the name of a Unix socket has to be
-            words = ["gateway", "--link", self.link, *self._listeners()]
-            self.gateway = self._launch(sys.executable, "-m", "rafka", *words)
+            self.gateway = self._launch_gateway()
         self.process = self._launch(*self.wrapper, sys.executable, "-m", "rafka", *self._words())
+
+    def replace_gateway(self) -> None:
+        """SIGKILL for the gateway, and another one in its place."""
+        assert self.gateway is not None
+        self.gateway.kill()
+        self.gateway.wait()
+        self.gateway = self._launch_gateway()
+        self.wait_until_it_answers()
+
+    def _launch_gateway(self) -> subprocess.Popen[bytes]:
+        return self._launch(sys.executable, "-m", "rafka", "gateway", "--link", self.link, *self._listeners())
 
     def _words(self) -> list[str]:
         return ["broker", "--link", self.link, *self._storage()]

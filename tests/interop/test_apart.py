@@ -5,15 +5,19 @@ A part of what the other files ask, always in this shape; RAFKA_TEST_SHAPE=apart
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.brokers import EXTERNAL, RafkaApart, knows_a_broker
 
+from .conftest import client_called
 from .vocabulary import Client, contents, numbered, read_all
 
 
@@ -86,3 +90,58 @@ def test_what_came_through_one_gateway_is_read_through_another(
         # Each gateway tells its clients its own address: so they stay with it.
         assert [f"{host}:{port}" for host, port in elsewhere.cluster()] == [second_gateway]
         assert [f"{host}:{port}" for host, port in admin.cluster()] == [apart.bootstrap]
+
+
+@pytest.mark.parametrize("dies", ["the broker", "the gateway"])
+def test_members_of_a_group_go_on_without_a_rebalance(apart: RafkaApart, name: str, dies: str) -> None:
+    """kill -9 of either: the group is in the journal, and its members come back in time."""
+    kafka = pytest.importorskip("kafka")
+    client = client_called("kafka")
+    with client.admin(apart.bootstrap) as admin:
+        admin.create_topic(name, partitions=2)
+    client.produce(apart.bootstrap, name, numbered(20))
+    options = {
+        "bootstrap_servers": apart.bootstrap,
+        "group_id": f"group of {name}",
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": 15_000,
+        "heartbeat_interval_ms": 500,
+    }
+    with contextlib.ExitStack() as closing:
+        members = [kafka.KafkaConsumer(name, **options) for _ in range(2)]
+        for member in members:
+            closing.callback(member.close)
+        read = poll_until(members, lambda read: len(read) == 20 and all(m.assignment() for m in members))
+        before = [generation(member) for member in members]
+
+        if dies == "the broker":
+            apart.kill()
+            apart.start()
+        else:
+            apart.replace_gateway()
+        client.produce(apart.bootstrap, name, numbered(20, start=20))
+        read += poll_until(members, lambda read: len(read) == 20)
+        for member in members:
+            member.commit()
+        after = [generation(member) for member in members]
+
+    assert sorted(read) == sorted(record.value for record in numbered(40) if record.value)
+    assert after == before
+    assert before[0] == before[1]
+
+
+def generation(member: Any) -> int:
+    number: int = member._coordinator._generation.generation_id
+    return number
+
+
+def poll_until(members: list[Any], enough: Callable[[list[bytes]], bool]) -> list[bytes]:
+    """The values that the members read, in whatever order."""
+    read: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while not enough(read):
+        assert time.monotonic() < deadline, f"only {len(read)} records came"
+        for member in members:
+            for records in member.poll(timeout_ms=100).values():
+                read += [record.value for record in records]
+    return read
