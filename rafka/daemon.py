@@ -8,6 +8,7 @@ sync: one that follows a failed one reports success, with the data lost.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
@@ -39,6 +40,13 @@ TOO_SLOW: Final = 4
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 COULD_BE_TOLD: Final = (ConfigError, DataDirLocked, StorageFailed, JournalDamaged, LinkMismatch, OSError)
 
+# From glibc's malloc.h: what is settled for all of malloc, and so for every large `bytes`.
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+M_ARENA_MAX: Final = -8
+KEPT_WARM: Final = 64 << 20
+LARGEST_WARM: Final = 32 << 20  # and the largest that malloc lets one say
+
 T = TypeVar("T")
 
 
@@ -47,6 +55,7 @@ def main(
 ) -> int:
     """Run what `opened` opens until a signal comes, having called `ready` once it serves; the exit code."""
     _take_all_handles()
+    _keep_memory_warm()
     try:
         with exporting(os.environ):
             trio.run(_serve, config, opened, ready, strict_exception_groups=True)
@@ -97,6 +106,20 @@ def _take_all_handles() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _keep_memory_warm() -> None:
+    """Keep what large replies were read into, for the next ones.
+
+    By itself malloc gives each of them back to the kernel at once, and gets it again page by page,
+    filled with zeros: that costs more than to read and to send it. One arena, so that what a thread
+    has read into serves the next reader as well.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # not everywhere is malloc glibc's
+        mallopt(M_ARENA_MAX, 1)
+        mallopt(M_MMAP_THRESHOLD, LARGEST_WARM)
+        mallopt(M_TRIM_THRESHOLD, KEPT_WARM)
 
 
 def _quieten_garbage_collection() -> None:
