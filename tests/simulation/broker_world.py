@@ -9,8 +9,8 @@ all is healed, the consumers read to the end, and a fresh one reads everything a
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
 from unittest import mock
 
 import attrs
@@ -27,6 +27,8 @@ from .kit.machine import Machine
 from .kit.net import SimNet, SimStream
 from .kit.runner import Chance, wall_clock
 
+Faults: TypeAlias = list[tuple[float, str]]  # when, and what
+
 CUTS: Final = (1, 1, 1, 1, 2, 3, 5, 30)  # changes to let pass: after 1, a write, comes its sync
 
 
@@ -42,17 +44,18 @@ class Scenario:
     fault_every: float = 0.3  # mean virtual seconds
     preallocate: bool = False
     storage: str = "file:/data"
+    settings: Mapping[str, str] = attrs.field(factory=dict)  # of the broker, besides those of every world
 
 
 async def broker_world(chance: Chance, scenario: Scenario) -> History:
     history = History()
     machine = Machine(chance)
     dice = chance.stream("config")
-    config, segment_bytes = _config(dice, scenario), dice.choice((2000, 20_000, 1 << 20))
+    config, segment_bytes = config_of(dice, scenario), dice.choice((2000, 20_000, 1 << 20))
     make_backend = server.make_backend
 
     def made(config: Config, env: Env) -> LogBackend:
-        return _small_segments(make_backend(config, env), segment_bytes)
+        return small_segments(make_backend(config, env), segment_bytes)
 
     with mock.patch.object(server, "make_backend", made):
         await _play(chance, scenario, machine, config, history)
@@ -64,13 +67,13 @@ async def _play(
 ) -> None:
     async with trio.open_nursery() as world:
         net = SimNet(world, chance.stream("net"))
-        world.start_soon(_supervise, machine, net, config, history, name="supervisor")
+        world.start_soon(supervise, machine, net, config, history.faults, name="supervisor")
 
         async def connect() -> trio.abc.Stream:
             return await net.connect()
 
         nemesis = trio.CancelScope()
-        world.start_soon(_nemesis, nemesis, chance.stream("nemesis"), scenario, machine, net, history)
+        world.start_soon(unleash, nemesis, chance.stream("nemesis"), scenario, machine, net, history.faults)
         admin = Client("admin", connect, chance.stream("admin"), history)
         topic = await create_topic(admin, "orders", scenario.partitions)
         await _work(chance, scenario, connect, topic, history, nemesis, net)
@@ -105,7 +108,7 @@ async def _work(
         ending.set()
 
 
-async def _supervise(machine: Machine, net: SimNet, config: Config, history: History) -> None:
+async def supervise(machine: Machine, net: SimNet, config: Config, faults: Faults) -> None:
     """Start the broker, and start it again whenever it ended."""
 
     async def process(env: Env) -> None:
@@ -118,7 +121,7 @@ async def _supervise(machine: Machine, net: SimNet, config: Config, history: His
         net.unlisten()
         net.reset_all()
         if isinstance(cause, StorageFailed):
-            history.faults.append((trio.current_time(), "storage failed"))
+            faults.append((trio.current_time(), "storage failed"))
         elif cause is not None:
             raise cause
         await trio.sleep(machine.dice.uniform(0.05, 0.5))
@@ -129,19 +132,20 @@ async def _serve(serve: Callable[[trio.abc.Stream], Awaitable[None]], stream: Si
         await serve(stream)
 
 
-async def _nemesis(
+async def unleash(
     scope: trio.CancelScope,
     dice: random.Random,
     scenario: Scenario,
     machine: Machine,
     net: SimNet,
-    history: History,
+    faults: Faults,
 ) -> None:
+    """Do harm, fault after fault, until the scope is cancelled."""
     with scope:
         while True:
             await trio.sleep(dice.expovariate(1 / scenario.fault_every))
             fault = dice.choice(scenario.faults)
-            history.faults.append((trio.current_time(), fault))
+            faults.append((trio.current_time(), fault))
             match fault:
                 case "kill":
                     machine.kill()
@@ -157,7 +161,7 @@ async def _nemesis(
                     dice.choice(net.connections).reset()
 
 
-def _config(dice: random.Random, scenario: Scenario) -> Config:
+def config_of(dice: random.Random, scenario: Scenario) -> Config:
     """Another broker for every seed: small limits make rare ways common."""
     settings = {
         "storage": scenario.storage,
@@ -168,11 +172,12 @@ def _config(dice: random.Random, scenario: Scenario) -> Config:
         "log.segment.delete.delay.ms": "0",
         "log.retention.ms": "-1",
         "storage.reserve.bytes": "0",
+        **scenario.settings,
     }
     return load(flags=[(key, value, "the simulation") for key, value in settings.items()])
 
 
-def _small_segments(backend: LogBackend, segment_bytes: int) -> LogBackend:
+def small_segments(backend: LogBackend, segment_bytes: int) -> LogBackend:
     """A backend whose segments are smaller than Kafka lets anybody ask for."""
 
     class SmallSegments:

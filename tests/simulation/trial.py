@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 
 import attrs
 
@@ -12,14 +12,25 @@ from .kit.runner import Chance, run
 
 World = Callable[[Chance], Awaitable[History]]
 
+
+class AnyVerdict(Protocol):
+    """What judges of all kinds of worlds have in common."""
+
+    @property
+    def anomalies(self) -> Mapping[str, object]: ...
+
+
+H = TypeVar("H")
+V = TypeVar("V", bound=AnyVerdict)
+
 HORIZON: Final = 120.0  # virtual seconds; the worlds here are done after twenty
 
 
 @attrs.frozen
-class Trial:
+class Trial(Generic[V]):
     seed: int
     trace: str
-    verdict: Verdict | None
+    verdict: V | None
     broke: str | None  # the error that ended the world early
 
     @property
@@ -31,10 +42,17 @@ class Trial:
         return f"seed {self.seed}, trace {self.trace}: {self.broke or self.verdict}"
 
 
-def trial(seed: int, world: World) -> Trial:
+def trial(seed: int, world: World) -> Trial[Verdict]:
+    """Run a world of logs."""
+    return try_out(seed, world, judge)
+
+
+def try_out(
+    seed: int, world: Callable[[Chance], Awaitable[H]], judge: Callable[[H], V], horizon: float = HORIZON
+) -> Trial[V]:
     """Run the world. A broker that dies of itself, or hangs, is a finding like any other."""
     try:
-        outcome = run(seed, world, horizon=HORIZON)
+        outcome = run(seed, world, horizon=horizon)
     except BaseException as error:
         broke = _innermost(error)
         if not isinstance(broke, Exception):
