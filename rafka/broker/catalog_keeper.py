@@ -32,7 +32,7 @@ from ..ops.txn import UpdateFeatures
 from ..storage.backend import LogName
 from ..storage.journal import Journal
 from ..types import OrgId, TopicId
-from .actor import Inbox, Waiter, send
+from .actor import Inbox, Waiter, channel, send
 from .configs import ConfigKeeper
 from .snapshots import Snapshots
 from .topics import Topics
@@ -83,7 +83,7 @@ class CatalogKeeper:
 
     def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
         """Leave `op` in the inbox. Cancelling only stops the waiting."""
-        waiter, answer = trio.open_memory_channel[R](1)
+        waiter, answer = channel()
         return self._inbox.post(Letter(envelope.org_id, op, waiter), answer)
 
     def auto_create(self, org: OrgId, names: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ from ..ops.base import Envelope, Later, Op, R
 from ..ops.group import GroupHistory, JoinGroup, Rebalance, SyncGroup
 from ..storage.journal import Journal
 from ..types import DEFAULT_ORG, OrgId, TopicId
-from .actor import Inbox, Waiter, send
+from .actor import Inbox, Waiter, channel, send
 from .group_settings import limits, rules
 from .snapshots import Snapshots
 
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
 PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
+LATE_S: Final = 0.1  # how long a deadline may be put off by letters that are there already
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
 
@@ -94,13 +95,13 @@ class Coordinator:
     # --- asking ---------------------------------------------------------------------------
 
     def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
-        waiter, answer = trio.open_memory_channel[Any](1)
+        waiter, answer = channel()
         letter = Letter(envelope.org_id, op, envelope.client_id, envelope.client_host, waiter)
         return self._inbox.post(letter, answer, overlaps=type(op) not in PARKED)
 
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
         """Return when the offsets of a transaction that has ended are durably committed, or gone."""
-        waiter, answer = trio.open_memory_channel[None](1)
+        waiter, answer = channel()
         letter = Letter(org, Settle(producer_id, committed), "", "", waiter)
         await self._inbox.post(letter, answer).wait()
 
@@ -139,13 +140,17 @@ class Coordinator:
     # --- deciding: nothing here awaits ------------------------------------------------------
 
     def _decide(self, letters: Iterable[Letter], now: Moment) -> Decision[Waiter]:
-        """Letters before deadlines: whoever has sent a sign of life in time is not silent."""
+        """Letters before deadlines: whoever has sent a sign of life in time is not silent.
+
+        So deadlines wait for the letters of further rounds too, but not for long.
+        """
         decision: Decision[Waiter] = Decision()
         for letter in letters:
             decision += self._handle(letter, now)
         while self._gone:
             self.groups.forget_topic(self._gone.pop())
-        if self._deadline() <= now.at:
+        due = self._deadline()
+        if due <= now.at and (not len(self._inbox) or due + LATE_S <= now.at):
             self._meet_deadlines(now, decision)
         if self._closing and not self._closed:
             self._closed = True

@@ -37,6 +37,7 @@ class _Past:
     began: RebalanceBegan | None = None  # of the one that is under way
     formed: GenerationFormed | None = None
     kept: list[Rebalance] = attrs.Factory(list)
+    late: dict[str, MovedMember] = attrs.Factory(dict)  # of the last one: who has not got its share yet
 
 
 class History:
@@ -114,7 +115,7 @@ def _told(past: _Past, event: GroupEvent) -> Iterator[Rebalance]:
             if past.began is not None:
                 yield _made(past, event.at, OVERTAKEN, ())
             past.begun += 1
-            past.began, past.formed = event, None
+            past.began, past.formed, past.late = event, None, {}
         case GenerationFormed():
             past.formed = event
             if event.members == 0 and past.began is not None:
@@ -122,10 +123,13 @@ def _told(past: _Past, event: GroupEvent) -> Iterator[Rebalance]:
                 past.began = None
         case Assigned():
             if past.began is not None and past.formed is not None:
-                yield _made(past, event.at, STABLE, event.shares)
+                stable = _made(past, event.at, STABLE, event.shares)
                 past.began = None
+                past.late = {m.member_id: m for m in stable.members if m.joined and m.pause_ms < 0}
+                yield stable
         case Resumed():
-            _resume(past, event)
+            if (member := past.late.pop(event.member_id, None)) is not None:
+                member.pause_ms = event.pause_ms  # type: ignore[misc]  # it was not known when it was told
 
 
 def _made(past: _Past, now: Moment, outcome: str, shares: Sequence[Share]) -> Rebalance:
@@ -167,17 +171,6 @@ def _moved(share: Share, consumers: bool, *, joined: bool) -> MovedMember:
         lost=lost,
         pause_ms=share.pause_ms,
     )
-
-
-def _resume(past: _Past, event: Resumed) -> None:
-    """The last rebalance is told how long this member had to wait."""
-    last = past.kept[-1] if past.kept else None
-    if last is None or last.generation_id != event.generation or not isinstance(last.members, list):
-        return
-    for at, member in enumerate(last.members):
-        if member.member_id == event.member_id and member.joined:
-            last.members[at] = attrs.evolve(member, pause_ms=event.pause_ms)
-            return
 
 
 def _ms(since: Moment, until: Moment) -> int:
