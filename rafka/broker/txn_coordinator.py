@@ -31,7 +31,7 @@ from ..ops.base import Envelope, Later, Op, R
 from ..ops.log import InitProducerId
 from ..storage.journal import Journal
 from ..types import OrgId
-from .actor import Inbox, Waiter, send
+from .actor import Inbox, Waiter, channel, send
 from .partition import Partition
 from .snapshots import Snapshots
 from .topics import Topics
@@ -120,7 +120,7 @@ class TxnCoordinator:
         return self._transactions.facts()
 
     def _hand_in(self, org: OrgId, op: Op[Any] | Add) -> Later[Any]:
-        waiter, answer = trio.open_memory_channel[Any](1)
+        waiter, answer = channel()
         return self._inbox.post(Letter(org, op, waiter), answer)
 
     # --- the actor -------------------------------------------------------------------------
@@ -161,44 +161,46 @@ class TxnCoordinator:
     def _decide(self, letter: Letter, facts: list[TxnFact], now_ms: int) -> object:
         op = letter.op
         try:
-            reply, new = self._handle(op, letter.org, now_ms)
+            return self._handle(op, letter.org, now_ms, facts)
         except KafkaError as refused:
             return refused.code if isinstance(op, Add) else op.refusal(refused.code, refused.message)
-        except Exception:  # a mistake of ours must not end the broker: nothing has changed
+        except Exception:  # a mistake of ours must not end the broker: what has changed is in `facts`
             log.exception("%s failed", type(op).__name__)
             unforeseen = ErrorCode.UNKNOWN_SERVER_ERROR
             return unforeseen if isinstance(op, Add) else op.refusal(unforeseen)
-        facts += new
-        return reply
 
-    def _handle(self, op: Op[Any] | Add, org: OrgId, now_ms: int) -> tuple[object, Iterable[TxnFact]]:
+    def _handle(self, op: Op[Any] | Add, org: OrgId, now_ms: int, facts: list[TxnFact]) -> object:
+        """The answer. What it comes to is applied, and added to `facts`."""
         transactions = self._transactions
         match op:
             case Add():
                 who = op.transactional_id, op.producer_id, op.producer_epoch
-                return ErrorCode.NONE, transactions.add_written(org, *who, op.partitions, now_ms)
+                facts += transactions.add_written(org, *who, op.partitions, now_ms)
+                return ErrorCode.NONE
             case InitProducerId():
                 verdict = transactions.init(op, org, now_ms)
-                return verdict.reply, verdict.facts
+                facts += verdict.facts
+                return verdict.reply
             case ops.EndTxn():
                 verdict = transactions.end(op, org, now_ms)
-                return verdict.reply, verdict.facts
+                facts += verdict.facts
+                return verdict.reply
             case ops.AddPartitionsToTxn():
-                return self._add_partitions(op, org, now_ms)
+                return self._add_partitions(op, org, now_ms, facts)
             case ops.AddOffsetsToTxn():
                 partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
                 who = op.transactional_id, op.producer_id, op.producer_epoch
-                return ops.AddOffsetsToTxnReply(), transactions.add_written(org, *who, [partition], now_ms)
+                facts += transactions.add_written(org, *who, [partition], now_ms)
+                return ops.AddOffsetsToTxnReply()
             case ops.DescribeTransactions():
-                return transactions.describe(op, org), ()
+                return transactions.describe(op, org)
             case ops.ListTransactions():
-                return transactions.list(op, org, now_ms), ()
+                return transactions.list(op, org, now_ms)
         raise TypeError(f"{type(op).__name__} is not for the transaction coordinator")
 
     def _add_partitions(
-        self, op: ops.AddPartitionsToTxn, org: OrgId, now_ms: int
-    ) -> tuple[ops.AddPartitionsToTxnReply, list[TxnFact]]:
-        facts: list[TxnFact] = []
+        self, op: ops.AddPartitionsToTxn, org: OrgId, now_ms: int, facts: list[TxnFact]
+    ) -> ops.AddPartitionsToTxnReply:
         results = [
             ops.TxnAdditionResult(
                 transactional_id=asked.transactional_id,
@@ -206,7 +208,7 @@ class TxnCoordinator:
             )
             for asked in op.transactions
         ]
-        return ops.AddPartitionsToTxnReply(results_by_transaction=results), facts
+        return ops.AddPartitionsToTxnReply(results_by_transaction=results)
 
     def _add_to_one(
         self, asked: ops.TxnAddition, org: OrgId, now_ms: int, facts: list[TxnFact]
@@ -271,14 +273,17 @@ class TxnCoordinator:
 
     def _mark(self, ending: Ending, after_restart: bool) -> list[tuple[Partition, TopicPartition, int]]:
         """Write what markers can be written: (where, which, the offset up to which it must be durable)."""
+        first_try = ending.key not in self._marked
         done = self._marked.setdefault(ending.key, set())
         written = []
         for which in ending.partitions:
-            partition = None if which in done else self._partition(ending.key[0], which)
-            if partition is None or (after_restart and not partition.has_open(ending.producer_id)):
-                done.add(which)  # it was deleted, or has its marker from before
+            if which in done:
                 continue
             try:
+                partition = self._partition(ending.key[0], which)
+                if partition is None or (after_restart and not partition.has_open(ending.producer_id)):
+                    done.add(which)  # it was deleted, or has its marker from before
+                    continue
                 appended = partition.write_marker(
                     ending.producer_id,
                     ending.epoch,
@@ -291,7 +296,8 @@ class TxnCoordinator:
                 if refused.code in GIVE_UP:
                     done.add(which)
                 else:
-                    log.warning("%s-%d takes no marker: %s", *which, refused)
+                    loud = logging.WARNING if first_try else logging.DEBUG
+                    log.log(loud, "%s-%d takes no marker, and is asked again: %s", *which, refused)
             else:
                 written.append((partition, which, appended.next_offset))
         return written
@@ -310,7 +316,7 @@ class TxnCoordinator:
             with suppress(KafkaError):  # the log has failed, or its topic was deleted meanwhile
                 await partition.wait_durable(next_offset)
                 done.add(which)
-        done.update(which for which in ending.partitions if self._partition(ending.key[0], which) is None)
+        done.update(which for which in ending.partitions if not self._exists(ending.key[0], *which))
         return done.issuperset(ending.partitions)
 
     def _now_ms(self) -> int:

@@ -112,7 +112,10 @@ class Group:
                 if joined.leads:
                     self._leader = index
             newest = max(generations.values())
-            late = [i for i, formed in generations.items() if i not in pending and formed < newest]
+            # Whoever is answered joins again while others still wait: they wait for it.
+            late = [
+                i for i, formed in generations.items() if i not in pending and (pending or formed < newest)
+            ]
             self._send(late)
             pending.update(late)
         self.generation = newest
