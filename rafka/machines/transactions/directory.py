@@ -9,9 +9,9 @@ markers, and tells `completed` of those that are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -29,6 +29,7 @@ from .model import (
     NO_ID,
     PREPARED,
     STATE_NAMES,
+    TRANSITIONS,
     Ending,
     TopicPartition,
     Transaction,
@@ -38,6 +39,8 @@ from .model import (
 )
 
 TxnFact: TypeAlias = TransactionChanged | TxnPartitionsAdded | TransactionForgotten
+
+SPARE: Final = 1000  # deadlines that are out of date are thrown away when there are so many of them
 
 
 @attrs.frozen
@@ -244,6 +247,8 @@ class Transactions:
 
     def _change(self, key: TxnKey, fact: TransactionChanged) -> None:
         state = TxnState(fact.state)
+        if (before := self._by_key.get(key)) is not None:
+            _check(before, state)
         self._by_key[key] = Transaction(
             key,
             producer_id=fact.producer_id,
@@ -266,6 +271,7 @@ class Transactions:
             self._watch(key)
 
     def _open(self, txn: Transaction, fact: TxnPartitionsAdded) -> None:
+        _check(txn, TxnState.ONGOING)
         if txn.state is not TxnState.ONGOING:
             txn.state, txn.partitions = TxnState.ONGOING, {}
             txn.started_ms = fact.started_ms
@@ -274,7 +280,11 @@ class Transactions:
         txn.updated_ms = fact.updated_ms
 
     def _watch(self, key: TxnKey) -> None:
-        heappush(self._deadlines, (self._by_key[key].expires_ms, key))
+        deadlines = self._deadlines
+        heappush(deadlines, (self._by_key[key].expires_ms, key))
+        if len(deadlines) > 2 * len(self._by_key) + SPARE:
+            deadlines[:] = {entry for entry in deadlines if self._holds(*entry)}
+            heapify(deadlines)
 
     def _holds(self, expires_ms: int, key: TxnKey) -> bool:
         txn = self._by_key.get(key)
@@ -311,6 +321,10 @@ class Transactions:
             producer_epoch=txn.epoch,
             topics=[ops.DescribedTxnTopic(topic=name, partitions=sorted(at)) for name, at in topics.items()],
         )
+
+
+def _check(txn: Transaction, state: TxnState) -> None:
+    assert state in TRANSITIONS[txn.state], f"{txn.state.name} cannot become {state.name}"
 
 
 def _compiled(pattern: str | None) -> Pattern | None:

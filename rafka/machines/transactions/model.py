@@ -61,7 +61,7 @@ STATE_NAMES: Final = frozenset(state.value for state in TxnState) | {"Dead", "Pr
 
 @attrs.define
 class Transaction:
-    """One transactional id. Changed by `TransactionLog.apply` and by nothing else."""
+    """One transactional id. Changed by `Transactions.apply` and by nothing else."""
 
     key: TxnKey
     producer_id: int

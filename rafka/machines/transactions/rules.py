@@ -91,8 +91,8 @@ def check_producer(txn: Transaction | None, producer_id: int, epoch: int) -> Tra
     """Rules P4, P5."""
     if txn is None or txn.producer_id != producer_id:
         raise KafkaError(UNKNOWN)
-    if txn.epoch != epoch:
-        raise KafkaError(FENCED)
+    if txn.epoch != epoch or epoch > LAST_EPOCH:
+        raise KafkaError(FENCED)  # one more than the last is for markers alone: nobody was given it
     return txn
 
 
@@ -142,7 +142,7 @@ def end(
     retry = bumps_epoch and (overflow or epoch + 1 == txn.epoch) and txn.state is not TxnState.ONGOING
     if txn.state is TxnState.EMPTY:
         retry = False
-    if not retry and epoch != txn.epoch:
+    if not retry and (epoch != txn.epoch or epoch > LAST_EPOCH):
         raise KafkaError(FENCED)
     if txn.state in PREPARED:
         raise KafkaError(BUSY)
@@ -155,6 +155,8 @@ def end(
     ended = TxnState.COMPLETE_COMMIT if committed else TxnState.COMPLETE_ABORT
     if txn.state is not ended:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    if txn.epoch > LAST_EPOCH:
+        raise KafkaError(FENCED)  # it was aborted for it in its last epoch: there is none to go on with
     return None
 
 

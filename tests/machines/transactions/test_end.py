@@ -221,3 +221,47 @@ def test_what_a_snapshot_tells_is_what_the_facts_told() -> None:
     assert list(again.facts()) == list(world.all.facts())
     assert list(again.endings()) == list(world.all.endings())
     assert again.deadline_ms == world.all.deadline_ms
+
+
+def test_a_transaction_does_not_last_longer_because_more_takes_part() -> None:
+    world = World()
+    pid = world.init(timeout_ms=1_000).producer_id
+    world.add(pid, 0, T0)
+    world.pass_ms(900)
+    world.add(pid, 0, T1)
+
+    world.pass_ms(101)
+
+    assert world.seen().transaction_state == "PrepareAbort"
+
+
+def test_deadlines_of_transactions_that_have_ended_do_not_pile_up() -> None:
+    world = World()
+    slow = world.init("slow", timeout_ms=1).producer_id  # its deadline is ahead of all others
+    world.add(slow, 0, T0, name="slow")
+    pid = world.init().producer_id
+
+    for epoch in range(3_000):
+        world.add(pid, epoch, T0)
+        world.end(pid, epoch)
+        world.complete()
+        world.now_ms += 1
+
+    assert len(world.all._deadlines) < 1_100
+    world.pass_ms(1)
+    assert world.seen("slow").transaction_state == "PrepareAbort"
+
+
+def test_the_epoch_after_the_last_belongs_to_nobody() -> None:
+    """An abort in the last epoch leaves it behind. Whoever guesses it could go on to one that no marker holds."""
+    world = World()
+    pid = world.exhausted()
+    world.add(pid, 32_766, T0)
+    world.pass_ms(60_001)
+    (ending,) = world.complete()
+
+    assert ending.epoch == world.seen().producer_epoch == 32_767
+    assert code_of(world.add, pid, 32_767, T0) is ErrorCode.PRODUCER_FENCED
+    assert code_of(world.end, pid, 32_767, False) is ErrorCode.PRODUCER_FENCED
+    assert code_of(world.end, pid, 32_766, False) is ErrorCode.PRODUCER_FENCED
+    assert world.init("x", pid, 32_766).producer_id != pid
