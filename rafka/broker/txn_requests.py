@@ -97,12 +97,13 @@ class TxnRequests:
     async def _commit_offsets(self, envelope: Envelope, op: TxnOffsetCommit) -> OffsetCommitReply:
         partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
         who = op.transactional_id, op.producer_id, op.producer_epoch
+        code = ErrorCode.NONE
         if op.adds_group:
             code = await self.add(envelope.org_id, Add(*who, [partition]))
-        elif self._current().transactions.verification:
+        if code == ErrorCode.NONE and (op.adds_group or self._current().transactions.verification):
+            # Between this look and the letter to the groups nobody else runs. A transaction that ends from
+            # here on is settled by a later letter: what was sent with it cannot count for the next one.
             code = self._coordinator.takes_part(envelope.org_id, *who, partition)
-        else:
-            code = ErrorCode.NONE
         if code != ErrorCode.NONE:
             return op.refusal(_told_of_offsets(code, op.abortable_known))
         answer = self._groups.ask(envelope, op)
