@@ -20,7 +20,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-EXAMPLES: Final = ("README.md", "docs/tutorial/first-broker.md", "docs/howto/use-in-ci.md")
+EXAMPLES: Final = (
+    "README.md",
+    "docs/tutorial/first-broker.md",
+    "docs/howto/use-in-ci.md",
+    "docs/howto/consume-in-a-group.md",
+)
 ADDRESS: Final = "localhost:9092"
 LINK: Final = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#\s]+)")
 PYTHON: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
