@@ -28,7 +28,7 @@ HERE: Final = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "bench"))
 
 from bench_build import built  # noqa: E402
-from bench_peers import Kafka, Peer, Rafka, cpu_seconds  # noqa: E402
+from bench_peers import Apart, Kafka, Peer, Rafka, cpu_seconds  # noqa: E402
 from bench_single import SINGLE, Figure  # noqa: E402
 from bench_works import WORKS, Work  # noqa: E402
 
@@ -104,11 +104,14 @@ def in_rounds(works: list[Work], options: argparse.Namespace) -> list[Figure]:
 
 
 def running(side: str, home: Path, stack: ExitStack) -> Peer:
-    peer: Peer = (
-        Kafka(home / "kafka")
-        if side == "kafka"
-        else Rafka(home / side.replace(" ", "-"), "fsync" if side.endswith("fsync") else "page-cache")
-    )
+    place = home / side.replace(" ", "-")
+    peer: Peer
+    if side == "kafka":
+        peer = Kafka(place)
+    elif side == "rafka apart":
+        peer = Apart(place)
+    else:
+        peer = Rafka(place, "fsync" if side.endswith("fsync") else "page-cache")
     peer.start()
     stack.callback(peer.kill)
     return peer

@@ -154,6 +154,9 @@ class _Asked(Generic[R]):
         self.lost = False  # it will not come
         self.waiter: trio.Event | None = None
 
+    def ready(self) -> bool:
+        return self.fields is not None or self.lost
+
     def wake(self) -> None:
         if self.waiter is not None:
             self.waiter.set()
@@ -211,7 +214,8 @@ class _Conversation:
             return Later(self._wait, asked, envelope, overlaps=False)
         asked = _Asked(id, op, packing, size, sender)
         if self._room.take_at_once(size):
-            return Later(self._wait, self._send(asked, frame), envelope, overlaps=True)
+            self._send(asked, frame)
+            return Later(self._wait, asked, envelope, overlaps=True, ready=asked.ready)
         return Later(self._wait_for_room, asked, frame, envelope, overlaps=False)
 
     def _send(self, asked: _Asked[R], frame: bytes) -> _Asked[R]:
@@ -220,7 +224,7 @@ class _Conversation:
         return asked
 
     async def _wait(self, asked: _Asked[R], envelope: Envelope) -> R:
-        if asked.fields is None and not asked.lost:
+        if not asked.ready():
             asked.waiter = trio.Event()
             try:
                 await asked.waiter.wait()

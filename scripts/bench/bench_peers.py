@@ -71,24 +71,34 @@ class Rafka:
 
     def start(self) -> float:
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "rafka", "serve", "--listen", f"127.0.0.1:{self.port}"]
-        command += ["--data-dir", str(self.home / "data"), "--durability", self.durability]
+        began = time.perf_counter()
+        self.process = self.launched("serve", *self.listening(), *self.keeping())
+        self.pid = self.process.pid
+        self.await_answer()
+        return time.perf_counter() - began
+
+    def listening(self) -> list[str]:
         # All clients of a bench come from one address, and one figure is about ten thousand of them.
-        for setting in ("max.connections", "max.connections.per.ip"):
-            command += ["--set", f"{setting}=20000"]
+        most = [f"--set={setting}=20000" for setting in ("max.connections", "max.connections.per.ip")]
+        return ["--listen", f"127.0.0.1:{self.port}", *most]
+
+    def keeping(self) -> list[str]:
+        return ["--data-dir", str(self.home / "data"), "--durability", self.durability]
+
+    def launched(self, *words: str) -> subprocess.Popen[bytes]:
         # RAFKA_KAFKA_PEER is for us: a broker takes such a name for a setting, and a wrong one.
         env = {name: value for name, value in os.environ.items() if not name.startswith("RAFKA_")}
         env["PYTHONPATH"] = str(ROOT)
         env.pop("PYTHONDONTWRITEBYTECODE", None)  # as where pip has compiled it
-        began = time.perf_counter()
         with (self.home / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
-        self.pid = self.process.pid
+            return subprocess.Popen([sys.executable, "-m", "rafka", *words], env=env, stdout=log, stderr=log)
+
+    def await_answer(self) -> None:
+        assert self.process is not None
         while not answers(self.port):
             if self.process.poll() is not None:
                 raise SystemExit(f"rafka does not start; see {self.home / 'log'}")
             time.sleep(0.002)
-        return time.perf_counter() - began
 
     def kill(self) -> None:
         assert self.process is not None
@@ -99,6 +109,37 @@ class Rafka:
         assert self.process is not None
         self.process.terminate()
         self.process.wait(60)
+
+
+class Apart(Rafka):
+    """The same as two processes: a broker, whose CPU is weighed, and a gateway in front of it."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.name = "rafka apart"
+        self.gateway: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        self.home.mkdir(parents=True, exist_ok=True)
+        link = f"unix:{self.home / 'link'}"
+        began = time.perf_counter()
+        self.process = self.launched("broker", "--link", link, *self.keeping())
+        self.gateway = self.launched("gateway", "--link", link, *self.listening())
+        self.pid = self.process.pid
+        self.await_answer()
+        return time.perf_counter() - began
+
+    def kill(self) -> None:
+        assert self.gateway is not None
+        self.gateway.kill()
+        self.gateway.wait()
+        super().kill()
+
+    def stop(self) -> None:
+        assert self.gateway is not None
+        self.gateway.terminate()
+        self.gateway.wait(60)
+        super().stop()
 
 
 class Kafka:
