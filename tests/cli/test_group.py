@@ -122,6 +122,20 @@ def test_a_group_is_listed_and_described(rafka: Shell, topic: str, group: str) -
     assert shown["members"][0]["partitions"] == {topic: [0, 1]}
 
 
+def test_lag_is_watched(rafka: Shell, topic: str, group: str) -> None:
+    command = [sys.executable, "-m", "rafka", "group", "lag", group, "--watch", "-i", "0.1", "--json"]
+    env = os.environ | {"RAFKA_BOOTSTRAP": BOOTSTRAP, "PYTHONPATH": str(ROOT)}
+
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as watcher:
+        assert watcher.stdout is not None
+        assert [one["lag"] for one in json.loads(watcher.stdout.readline())] == [0, 0]
+        rafka("produce", topic, "-p", "1", stdin=b"c\n")
+        give_up_at = time.monotonic() + 20
+        while [one["lag"] for one in json.loads(watcher.stdout.readline())] != [0, 1]:
+            assert time.monotonic() < give_up_at
+        watcher.kill()
+
+
 def test_a_group_with_members_is_not_touched(rafka: Shell, topic: str, group: str) -> None:
     with member(topic, group):
         for words in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from ...client import Client, TopicPartition
+from ...client import Client, TopicPartition, UnknownGroup
 from ...client.groups import EMPTY, GroupDescription, MemberDescription
 from ..connected import add_command, add_json
 from ..output import DONE, CommandError, add_bootstrap, print_json, print_table
@@ -54,7 +54,12 @@ def _describe(args: argparse.Namespace) -> int:
         names = args.groups or [one.group_id for one in await client.groups.list_all()]
         shown = []
         for number, name in enumerate(names):
-            group = await described(client, name)
+            try:
+                group = await described(client, name)
+            except UnknownGroup:
+                if args.groups:
+                    raise
+                continue  # it was listed, and is gone by now
             if args.json:
                 shown.append(_as_json(name, group, await progress_of(client, name, group)))
                 continue
