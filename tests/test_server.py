@@ -1,0 +1,61 @@
+"""A broker put together: how it stops while clients wait for something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from rafka.config import load
+from rafka.errors import ErrorCode
+from rafka.server import RunningBroker, open_broker
+from rafka.wire.api import Api
+from rafka.wire.apis.join_group import JOIN_GROUP
+from rafka.wire.apis.sync_group import SYNC_GROUP
+
+from .gateway.group_kit import joining, syncing
+from .gateway.kit import Client, request
+
+GRACE_S = 20
+CONFIG = load(
+    flags=[
+        ("storage", "memory:", ""),
+        ("listen", "127.0.0.1:0", ""),
+        ("shutdown.grace.ms", str(GRACE_S * 1000), ""),
+        ("group.initial.rebalance.delay.ms", "300", ""),
+    ]
+)
+
+
+async def connect(broker: RunningBroker) -> Client:
+    host, _, port = broker.bootstrap.rpartition(":")
+    return Client(await trio.open_tcp_stream(host, int(port)))
+
+
+async def parked(client: Client, api: Api, body: Any) -> None:
+    await client.send(request(api, 3, body))
+
+
+async def test_members_who_wait_for_others_are_let_go_at_once_when_the_broker_stops() -> None:
+    """They look for another coordinator, and need not run into their timeouts."""
+    long = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000}
+    began = trio.current_time()
+    with trio.fail_after(GRACE_S):
+        async with open_broker(CONFIG) as broker:
+            ann, bob, cid = [await connect(broker) for _ in range(3)]
+            for client in (ann, bob):
+                await parked(client, JOIN_GROUP, joining(**long))
+            joined = [(await client.reply(JOIN_GROUP, 3), client) for client in (ann, bob)]
+            ((follower, syncs),) = [(j, client) for j, client in joined if j.leader != j.member_id]
+            await parked(syncs, SYNC_GROUP, syncing(member_id=follower.member_id))  # the leader does not
+            await parked(cid, JOIN_GROUP, joining(group_id="other", **long))
+            await wait_all_tasks_blocked()
+        took = trio.current_time() - began
+
+        assert (await syncs.reply(SYNC_GROUP, 3)).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await cid.reply(JOIN_GROUP, 3)).error_code == ErrorCode.NOT_COORDINATOR
+        for client in (ann, bob, cid):
+            assert await client.closed()
+            await client.stream.aclose()
+    assert took < GRACE_S / 4, "grace is for those who work"
