@@ -284,6 +284,7 @@ _TITLES = {
     "producers": "Producers",
     "fetch": "Fetching",
     "groups": "Consumer groups",
+    "transactions": "Transactions",
     "link": "Gateways in processes of their own",
     "storage": "Storage",
     "logging": "The broker's own log",

@@ -150,6 +150,7 @@ SECTIONS = (
     "producers",
     "fetch",
     "groups",
+    "transactions",
     "storage",
     "link",
     "logging",
