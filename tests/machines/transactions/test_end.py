@@ -253,7 +253,7 @@ def test_deadlines_of_transactions_that_have_ended_do_not_pile_up() -> None:
 
 
 def test_the_epoch_after_the_last_belongs_to_nobody() -> None:
-    """An abort in the last epoch leaves it behind. Whoever guesses it could go on to one that no marker holds."""
+    """An abort in the last epoch leaves it behind; after it would come one that no marker can hold."""
     world = World()
     pid = world.exhausted()
     world.add(pid, 32_766, T0)
