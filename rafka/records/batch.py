@@ -15,12 +15,13 @@ Nothing here says whether a batch is sound: that is `check`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
 
 from ..types import Buffer
+from .checksum import checksum
 
 OVERHEAD: Final = 61  # bytes before the first record
 LOG_OVERHEAD: Final = 12  # bytes that the length field does not count: base offset and itself
@@ -169,16 +170,3 @@ def walk(buf: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader]]:
 def crc_of(buf: Buffer, at: int, size: int) -> int:
     """The checksum that a batch of `size` bytes at `at` should have. Copies nothing."""
     return checksum(memoryview(buf)[at + CHECKED_FROM : at + size])
-
-
-_crc32c: Callable[[Buffer, int], int] | None = None
-
-
-def checksum(data: Buffer, crc: int = 0) -> int:
-    """CRC-32C of `data`, going on from `crc`."""
-    global _crc32c
-    if _crc32c is None:  # its import takes 24 ms, which a start without produce need not pay
-        from crc32c import crc32c
-
-        _crc32c = crc32c
-    return _crc32c(data, crc)

@@ -25,10 +25,10 @@ from .batch import (
     LOG_OVERHEAD,
     OVERHEAD,
     BatchHeader,
-    checksum,
     read_header,
     sealed,
 )
+from .checksum import checksum
 from .compress import ZSTD, MissingCodec, decompress
 from .deep import Seen, inspect, refuse_by_header, times_in_doubt
 from .errors import BadBatch, damaged, too_large, unreadable

@@ -14,9 +14,10 @@ import attrs
 import pytest
 
 from rafka.errors import ErrorCode
-from rafka.records.batch import CHECKED_FROM, OVERHEAD, checksum, read_header, write_header
+from rafka.records.batch import CHECKED_FROM, OVERHEAD, read_header, write_header
 from rafka.records.build import build
 from rafka.records.check import Accepted, BadBatch, Rules, check
+from rafka.records.checksum import checksum
 from rafka.records.compress import NAMES, compress
 from rafka.records.record import Record, iterate
 from rafka.records.varint import varint

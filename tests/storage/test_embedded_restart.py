@@ -7,7 +7,7 @@ import logging
 import pytest
 from trio.testing import MockClock
 
-from rafka.records.batch import checksum
+from rafka.records.checksum import checksum
 from rafka.storage.embedded import EmbeddedBackend, EmbeddedConfig
 
 from .batches import put, sim_disk, sim_env

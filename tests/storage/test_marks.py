@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from rafka.env.sim_disk import SimDisk
-from rafka.records.batch import checksum
+from rafka.records.checksum import checksum
 from rafka.storage.embedded import marks
 
 

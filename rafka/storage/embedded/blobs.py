@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...records.batch import checksum
+from ...records.checksum import checksum
 from ..backend import StorageFailed
 from . import names
 from .marks import replace_file

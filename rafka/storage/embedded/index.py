@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from ...records.batch import checksum
+from ...records.checksum import checksum
 from ..aborted import ENTRY as ABORTED_ENTRY
 from ..policy import OFFSET_ENTRY, TIME_ENTRY
 from .scan import Batch

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgpack
 
 from ...env import Disk
-from ...records.batch import checksum
+from ...records.checksum import checksum
 from ...types import message
 from ..backend import LogName
 from . import names

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ...records.batch import CHECKED_FROM, LOG_OVERHEAD, OVERHEAD, checksum
+from ...records.batch import CHECKED_FROM, LOG_OVERHEAD, OVERHEAD
+from ...records.checksum import checksum
 from ...types import Buffer
 
 _FRONT: Final = struct.Struct(">qiibIhiqq")  # base offset to greatest timestamp

@@ -14,7 +14,7 @@ import logging
 import msgpack
 
 from ...env import Disk
-from ...records.batch import checksum
+from ...records.checksum import checksum
 from . import names
 from .segment import read_whole
 
