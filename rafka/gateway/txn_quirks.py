@@ -19,6 +19,7 @@ from ..ops.txn import (
 BATCHED: Final = 4  # the version of AddPartitionsToTxn from which on many transactions are asked for
 FENCED_KNOWN: Final = 2  # before this version a producer that was replaced learns of an invalid epoch
 FENCED_KNOWN_AT_INIT: Final = 4
+SAFE_DOWNGRADE: Final = 2
 
 
 def _as_known(code: ErrorCode) -> ErrorCode:
@@ -87,3 +88,6 @@ def prepare_txn_offset_commit(op: TxnOffsetCommit, version: int) -> None:
 
 def prepare_update_features(op: UpdateFeatures, version: int) -> None:
     op.results_told = version < 2  # type: ignore[misc]
+    for update in op.feature_updates:
+        if update.allow_downgrade:
+            update.upgrade_type = SAFE_DOWNGRADE  # type: ignore[misc]

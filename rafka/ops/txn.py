@@ -281,6 +281,7 @@ class ListTransactions(Op[ListTransactionsReply]):
 class FeatureUpdate:
     feature: str
     max_version_level: int
+    allow_downgrade: bool = False  # all that version 0 says of the kind of change
     upgrade_type: int = 1
 
 
