@@ -11,6 +11,7 @@ are told to try again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
@@ -35,6 +36,8 @@ from .ops.base import Envelope
 from .ops.features import Levels
 
 FEATURE = "feature:"  # before the name of a feature, among settings
+log = logging.getLogger(__name__)
+
 AROUND_A_REQUEST = 64 * 1024  # what a request may grow by on the link
 
 
@@ -185,4 +188,8 @@ def _levels(settings: Mapping[str, str]) -> Levels:
 def _with_changes(config: Config, settings: Mapping[str, str]) -> Config:
     """What was changed on the broker while it runs counts for its gateways, where it is about connections."""
     mine = {about.key for _, about in settings_of(type(config.network))}
-    return config.changed({key: value for key, value in settings.items() if key in mine})
+    try:
+        return config.changed({key: value for key, value in settings.items() if key in mine})
+    except ConfigError as wrong:  # the broker is of another release
+        log.warning("what was changed on the broker is passed over: %s", wrong)
+        return config

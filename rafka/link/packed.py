@@ -313,18 +313,25 @@ class _Conversation:
     async def _read(self) -> None:
         while (frames := await self._framed.receive()) is not None:
             for _, frame in frames:
-                kind = frame[0]
-                if kind == Kind.REPLY:
-                    self._replied(frame[1], frame[2])
-                elif kind == Kind.UNKNOWN:
-                    self._replied(frame[1], _NOT_SERVED)
-                elif kind == Kind.SETTINGS:
-                    self._on_settings(frame[1])
-                elif kind == Kind.BYE and not self.leaving:
-                    self.leaving = True
-                    self._framed.put(Kind.BYE)
-                elif kind != Kind.PING:
-                    raise LinkBroken(f"a frame of kind {kind} came")
+                try:
+                    self._take_up(*frame)
+                except TypeError as wrong:
+                    raise LinkBroken(f"what it says is not understood: {wrong}") from wrong
+
+    def _take_up(self, kind: object, subject: Any = None, fields: object = ()) -> None:
+        """One frame."""
+        if kind == Kind.REPLY:
+            self._replied(subject, fields)
+        elif kind == Kind.UNKNOWN:
+            self._replied(subject, _NOT_SERVED)
+        elif kind == Kind.SETTINGS:
+            self._on_settings(subject)
+        elif kind == Kind.BYE:
+            if not self.leaving:
+                self.leaving = True
+                self._framed.put(Kind.BYE)
+        elif kind != Kind.PING:
+            raise LinkBroken(f"a frame of kind {kind} came")
 
     def _replied(self, id: int, fields: object) -> None:
         asked = self._asked.get(id)
