@@ -30,6 +30,7 @@ THEMES: Final = {
     "T": "topics",
     "C": "configurations",
     "I": "idempotence",
+    "X": "transactions",
     "H": "hostile input",
     "G": "groups",
     "GJ": "joining",
