@@ -28,6 +28,7 @@ from .gateway.server import Gateway
 from .link import Link
 from .link.hello import Limits, Welcome
 from .link.packed import PackedLink, Patience
+from .link.plain import PlainListener
 from .link.serving import LinkServer
 from .link.sockets import LinkTaken, connect_tcp, connect_unix, listen_tcp, listen_unix
 from .machines.catalog import Catalog
@@ -49,7 +50,7 @@ class MeetingPlace:
     """Where gateways attach."""
 
     address: LinkAddress
-    listener: trio.SocketListener
+    listener: PlainListener
 
 
 @contextmanager

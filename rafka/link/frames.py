@@ -31,7 +31,6 @@ import trio
 
 LENGTH: Final = Struct(">I")
 READ_SIZE: Final = 256 * 1024
-READ_MOST: Final = 4 * 1024 * 1024  # of a large frame at a time
 SILENCES: Final = 3  # pings that do not come before the other end is given up
 JOIN_BELOW: Final = 32 * 1024  # pieces of less than this are joined into one
 
@@ -114,10 +113,9 @@ class Framed:
             self._kept = []
             return frames
         while True:
-            wanted = min(max(self._missing, READ_SIZE), READ_MOST)
             self._listening_since = trio.current_time()
             try:
-                data = await self._stream.receive_some(wanted)
+                data = await self._stream.receive_some(READ_SIZE)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as gone:
                 raise LinkBroken("the connection broke") from gone
             self._listening_since = None

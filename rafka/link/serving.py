@@ -29,6 +29,7 @@ from ..ops.packing import Packing, UnknownOp, envelope_of, packing_of
 from . import Link, LinkMismatch
 from .frames import Framed, Kind, LinkBroken
 from .hello import MAX_HANDSHAKE, Welcome, receive_gateway
+from .plain import PlainListener
 from .refusals import PATIENT
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class LinkServer:
         self,
         link: Link,
         welcome: Callable[[], Welcome],
-        listeners: Sequence[trio.abc.Listener[trio.abc.Stream]] = (),
+        listeners: Sequence[PlainListener] = (),
         ping_s: float = PING_S,
     ) -> None:
         self.link = link

@@ -19,6 +19,8 @@ from typing import Final
 
 import trio
 
+from .plain import PlainListener, PlainStream, plain
+
 BACKLOG: Final = 128
 FOR_USER_AND_GROUP: Final = 0o117  # an umask
 
@@ -28,7 +30,7 @@ class LinkTaken(OSError):
 
 
 @contextmanager
-def listen_unix(path: str) -> Iterator[trio.SocketListener]:
+def listen_unix(path: str) -> Iterator[PlainListener]:
     """Listen, and leave neither socket nor lock taken behind."""
     lock = _lock(path)
     try:
@@ -44,7 +46,7 @@ def listen_unix(path: str) -> Iterator[trio.SocketListener]:
             os.umask(mask)
         try:
             sock.listen(BACKLOG)
-            yield trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+            yield PlainListener(sock)
         finally:
             with suppress(OSError):
                 os.unlink(path)
@@ -87,7 +89,7 @@ def _remove_stale(path: str) -> None:
 
 
 @contextmanager
-def listen_tcp(host: str, port: int) -> Iterator[tuple[trio.SocketListener, int]]:
+def listen_tcp(host: str, port: int) -> Iterator[tuple[PlainListener, int]]:
     """Listen; the port in use too, which is another one where 0 was asked for."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -104,15 +106,15 @@ def listen_tcp(host: str, port: int) -> Iterator[tuple[trio.SocketListener, int]
             if error.errno != errno.EADDRINUSE:
                 why = error.strerror or str(error)
             raise LinkTaken(why) from None
-        yield trio.SocketListener(trio.socket.from_stdlib_socket(sock)), sock.getsockname()[1]
+        yield PlainListener(sock), sock.getsockname()[1]
 
 
-async def connect_unix(path: str) -> trio.SocketStream:
-    return await trio.open_unix_socket(path)
+async def connect_unix(path: str) -> PlainStream:
+    return plain(await trio.open_unix_socket(path))
 
 
-async def connect_tcp(host: str, port: int) -> trio.SocketStream:
+async def connect_tcp(host: str, port: int) -> PlainStream:
     """With keepalive: a machine that went without a word is noticed even while nobody asks."""
     stream = await trio.open_tcp_stream(host, port)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return stream
+    return plain(stream)

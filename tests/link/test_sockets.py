@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import trio
 
+from rafka.link.plain import PlainListener, PlainStream
 from rafka.link.sockets import LinkTaken, connect_tcp, connect_unix, listen_tcp, listen_unix
 
 
-async def exchange(listener: trio.SocketListener, client: trio.SocketStream) -> bytes:
+async def exchange(listener: PlainListener, client: PlainStream) -> bytes:
     async with client, await listener.accept() as server:
         await client.send_all(b"hello")
         return bytes(await server.receive_some(10))
@@ -41,6 +41,7 @@ def test_only_the_user_and_the_group_may_connect(tmp_path: Path) -> None:
 
 LISTEN_AND_HANG = """
 import sys, time
+from rafka.link.plain import PlainListener, PlainStream
 from rafka.link.sockets import listen_unix
 with listen_unix(sys.argv[1]):
     print("listening", flush=True)
@@ -107,12 +108,14 @@ def test_a_failure_gives_the_lock_back(tmp_path: Path) -> None:
 async def test_tcp_is_listened_on_at_any_free_port() -> None:
     with listen_tcp("127.0.0.1", 0) as (listener, port):
         client = await connect_tcp("127.0.0.1", port)
-        keepalive = client.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        keepalive = client._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        at_once = client._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert await exchange(listener, client) == b"hello"
         await listener.aclose()
 
     assert port > 0
     assert keepalive
+    assert at_once
 
 
 def test_a_tcp_port_in_use_is_refused_in_words() -> None:
