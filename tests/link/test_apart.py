@@ -14,8 +14,8 @@ import trio.testing
 
 from rafka.apart import RunningGateway, open_gateway
 from rafka.config import MEMORY, Config, ConfigError, LinkAddress, Place
-from rafka.ops import cluster
-from rafka.ops.base import Envelope, Later
+from rafka.ops import cluster, txn
+from rafka.ops.base import Envelope, Later, Op
 from rafka.server import RunningBroker, open_broker
 from rafka.wire.apis.metadata import METADATA
 
@@ -86,28 +86,45 @@ async def test_several_gateways_and_a_client_of_the_broker_itself(link: LinkAddr
     assert {reply.cluster_id for reply in replies} == {broker.cluster_id}
 
 
-async def alter(broker: RunningBroker, key: str, value: str) -> None:
-    """Change a setting of the running broker."""
-    change = cluster.ConfigChange(name=key, config_operation=0, value=value)
-    resource = cluster.ChangedResource(resource_type=BROKER, resource_name="0", configs=[change])
+async def ask_once(broker: RunningBroker, op: Op[Any]) -> Any:
+    """Through a gateway of its own."""
     async with open_gateway(broker.config, listen=False) as gateway:
-        op = cluster.IncrementalAlterConfigs(resources=[resource], validate_only=False)
         answer = gateway.link.ask(Envelope(), op)
         assert isinstance(answer, Later)
-        [altered] = (await answer.wait()).responses
-        assert altered.error_code == 0, altered
+        return await answer.wait()
 
 
 async def test_settings_that_are_changed_on_the_broker_count_at_gateways(link: LinkAddress) -> None:
-    config = settings(link)
-    async with open_broker(config, listen=False) as broker, open_gateway(config, listen=False) as early:
-        await alter(broker, "max.connections", "5")
-        async with open_gateway(config, listen=False) as late:
-            await metadata(late)  # what was sent before is here now
-            await metadata(early)
-            found = [each._gateway._network.max_connections for each in (early, late)]
+    change = cluster.ConfigChange(name="max.connections", config_operation=0, value="5")
+    resource = cluster.ChangedResource(resource_type=BROKER, resource_name="0", configs=[change])
+    op = cluster.IncrementalAlterConfigs(resources=[resource], validate_only=False)
+
+    async with open_broker(settings(link), listen=False) as broker, early_and_late(broker, op) as gateways:
+        found = [each._gateway._network.max_connections for each in gateways]
 
     assert found == [5, 5]
+
+
+async def test_levels_of_features_are_told_by_gateways_as_they_are_at_the_broker(link: LinkAddress) -> None:
+    update = txn.FeatureUpdate(feature="transaction.version", max_version_level=1, upgrade_type=2)
+    op = txn.UpdateFeatures(feature_updates=[update])
+
+    async with open_broker(settings(link), listen=False) as broker, early_and_late(broker, op) as gateways:
+        levels = [broker._gateway.levels, *(each._gateway.levels for each in gateways)]
+
+    assert dict(levels[0].of)["transaction.version"] == 1
+    assert levels == [levels[0]] * 3
+
+
+@asynccontextmanager
+async def early_and_late(broker: RunningBroker, op: Op[Any]) -> AsyncIterator[list[RunningGateway]]:
+    """A gateway from before the op, and one from after it; both have heard what there is to hear."""
+    async with open_gateway(broker.config, listen=False) as early:
+        await ask_once(broker, op)
+        async with open_gateway(broker.config, listen=False) as late:
+            for each in (early, late):
+                await metadata(each)  # what was sent to them before is here now
+            yield [early, late]
 
 
 async def test_a_gateway_needs_an_address(tmp_path: Path) -> None:
