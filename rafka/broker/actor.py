@@ -13,6 +13,7 @@ round. With a full inbox whoever asks waits to hand in the letter, and reads no 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -47,7 +48,7 @@ class Inbox(Generic[LetterT]):
             self._post.send_nowait(letter)
         except trio.WouldBlock:
             return Later(self._post_and_receive, letter, answer)
-        return Later(receive, answer, overlaps=overlaps)
+        return Later(receive, answer, overlaps=overlaps, ready=partial(_there, answer))
 
     async def _post_and_receive(self, letter: LetterT, answer: Answer) -> Any:
         await self._post.send(letter)
@@ -95,6 +96,10 @@ async def receive(answer: Answer) -> Any:
         return answer.receive_nowait()
     except trio.WouldBlock:
         return await answer.receive()
+
+
+def _there(answer: Answer) -> bool:
+    return answer.statistics().current_buffer_used > 0
 
 
 def send(waiter: Waiter, reply: object) -> None:
