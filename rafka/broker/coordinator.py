@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
 PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
-LATE_S: Final = 0.1  # how long a deadline may be put off by letters that are there already
+LATE_S: Final = 0.1  # how long a deadline may be put off
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
 
@@ -88,7 +88,8 @@ class Coordinator:
         self._expire_every_s = config.groups.retention_check_interval_ms / 1000
         self._expire_at = inf
         self._expiring: Iterator[Decision[Waiter]] | None = None
-        self._not_before = -inf  # no deadline is met sooner: the last time there was a mistake of ours
+        self._not_before = -inf  # no deadline is met sooner than this
+        self._excused = -inf  # the last deadline that was put off because we were late
         self._gone: list[TopicId] = []
         self._closing = self._closed = False
 
@@ -140,17 +141,13 @@ class Coordinator:
     # --- deciding: nothing here awaits ------------------------------------------------------
 
     def _decide(self, letters: Iterable[Letter], now: Moment) -> Decision[Waiter]:
-        """Letters before deadlines: whoever has sent a sign of life in time is not silent.
-
-        So deadlines wait for the letters of further rounds too, but not for long.
-        """
+        """Letters before deadlines: whoever has sent a sign of life in time is not silent."""
         decision: Decision[Waiter] = Decision()
         for letter in letters:
             decision += self._handle(letter, now)
         while self._gone:
             self.groups.forget_topic(self._gone.pop())
-        due = self._deadline()
-        if due <= now.at and (not len(self._inbox) or due + LATE_S <= now.at):
+        if self._is_time(now):
             self._meet_deadlines(now, decision)
         if self._closing and not self._closed:
             self._closed = True
@@ -171,6 +168,20 @@ class Coordinator:
                 raise  # memory is ahead of the journal and cannot go back: only a restart helps
             log.exception("%s failed for %s", type(op).__name__, letter.client_host)
             return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _is_time(self, now: Moment) -> bool:
+        """Whether deadlines are met now. They wait for letters that are here, but not for long.
+
+        Who comes late to one was away: the disk took its time, or the machine slept. Then members were
+        not heard, and not silent: what they have sent meanwhile has a moment to come in, once.
+        """
+        due = min(self.groups.deadline, self._expire_at)
+        if due > now.at or self._not_before > now.at:
+            return False
+        if now.at - due > LATE_S and due != self._excused:
+            self._excused, self._not_before = due, now.at + LATE_S
+            return False
+        return not len(self._inbox) or now.at - max(due, self._not_before) >= LATE_S
 
     def _meet_deadlines(self, now: Moment, decision: Decision[Waiter]) -> None:
         try:

@@ -11,14 +11,14 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.broker.actor import ROUND_SIZE
-from rafka.broker.coordinator import INBOX_SIZE
+from rafka.broker.coordinator import INBOX_SIZE, LATE_S
 from rafka.config import Config, load
 from rafka.errors import ErrorCode
 from rafka.machines.groups.group import Group
 from rafka.ops import cluster
 from rafka.ops import group as ops
 from rafka.ops.base import Later, Op
-from rafka.types import OrgId
+from rafka.types import DEFAULT_ORG, OrgId
 
 from .grouping import MINE, code_of, commit, committed, consume, heartbeat, join, leave, stable, states, sync
 from .kit import World, open_world
@@ -130,6 +130,44 @@ async def test_a_silent_member_is_out_when_its_session_ends_and_not_before(
     assert await states(world) == {"g": "Stable"}
     await trio.sleep(0.002)
     assert await states(world) == {"g": "Empty"}
+
+
+async def test_a_broker_that_was_away_does_not_take_its_members_for_silent(
+    world: World, mock_clock: MockClock
+) -> None:
+    """The machine slept: what members have sent meanwhile is still on its way."""
+    member = await stable(world, session_timeout_ms=10_000)
+
+    mock_clock.jump(15)
+    await wait_all_tasks_blocked()
+    assert (await world.ask(heartbeat(member))).error_code is ErrorCode.NONE
+
+    mock_clock.jump(15)
+    await wait_all_tasks_blocked()
+    mock_clock.jump(LATE_S)
+    await wait_all_tasks_blocked()
+    assert (await world.ask(heartbeat(member))).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_crowd_of_letters_does_not_keep_deadlines_from_being_met(
+    slow: World, autojump_clock: MockClock
+) -> None:
+    """Every round takes longer than a deadline may be put off, and the inbox is never empty."""
+    log = slow.backend.journal  # type: ignore[attr-defined]
+    slow.backend.at_once = True  # type: ignore[attr-defined]
+    await stable(slow, "silent", session_timeout_ms=10_000)
+    slow.backend.at_once = False  # type: ignore[attr-defined]
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for offset in range(INBOX_SIZE + 18 * ROUND_SIZE):
+            nursery.start_soon(slow.ask, commit(offset))
+        while slow.coordinator.groups.need((DEFAULT_ORG, "silent")).group.listed().group_state == "Stable":
+            await trio.sleep(1)
+            log.flush()
+            assert slow.coordinator._inbox.crowd > 0
+        nursery.cancel_scope.cancel()
+
+    assert trio.current_time() - began < 13
 
 
 async def test_members_that_behave_live_through_others_coming_and_going(
@@ -250,7 +288,7 @@ async def test_what_one_client_sends_ahead_is_decided_in_its_order(world: World)
     assert await committed(world) == {("t", 0): 19}
 
 
-@pytest.mark.parametrize("op", [join(), sync("m"), ops.GroupHistory(group_id="g", max_wait_ms=1000)])
+@pytest.mark.parametrize("op", [join(), sync("m"), ops.GroupHistory(group_id="g", max_wait_ms=10)])
 async def test_what_may_take_long_holds_up_what_comes_after_it(world: World, op: ops.JoinGroup) -> None:
     await world.ask(commit(1))
 
