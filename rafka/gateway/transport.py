@@ -197,5 +197,6 @@ class SocketTransport:
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             self._readiness.unregister(self._fd)
+            self._on_readable = _nobody  # who watched is let go of at once, not when garbage is collected
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()

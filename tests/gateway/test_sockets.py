@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 import trio
 
 from rafka.config import Listener
+from rafka.gateway.connection import Connection
 from rafka.gateway.listeners import bind_listeners
 from rafka.gateway.readiness import ROUNDS, Readiness
 from rafka.gateway.server import Gateway
@@ -412,3 +414,20 @@ async def test_a_client_that_resets_at_once_harms_nobody(link: ScriptedLink) -> 
         await trio.sleep(0.02)
         assert len(place.gateway._connections) == 1
         assert place.gateway._per_address == {"127.0.0.1": 1}
+
+
+async def test_a_connection_that_has_gone_leaves_nothing_to_collect(link: ScriptedLink) -> None:
+    """Garbage is looked for seldom: thousands of connections that come and go must not pile up until then."""
+    async with listening(link) as place:
+        client = await place.connect()
+        await client.send(metadata(1))
+        await client.frame()
+        gc.collect()
+        gc.disable()
+        try:
+            await client.stream.aclose()
+            await trio.sleep(0.05)
+            assert not place.gateway._connections
+            assert not [thing for thing in gc.get_objects() if isinstance(thing, Connection)]
+        finally:
+            gc.enable()
