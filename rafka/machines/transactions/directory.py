@@ -210,7 +210,7 @@ class Transactions:
         facts: list[TxnFact] = []
         while self.deadline_ms < now_ms:
             _, key = heappop(self._deadlines)
-            fact = rules.fence(self._by_key[key], now_ms)
+            fact = rules.fence(self._by_key[key], now_ms, self._new_id)
             self.apply(fact)
             facts.append(fact)
         return tuple(facts)

@@ -55,13 +55,12 @@ def claim(
     if txn.state in PREPARED:
         raise KafkaError(BUSY)
     if txn.state is TxnState.ONGOING:
-        return fence(txn, now_ms)
+        return fence(txn, now_ms, new_id)
     claimed = attrs.evolve(txn, timeout_ms=timeout_ms, started_ms=NEVER, partitions={})
     if supplied and txn.epoch not in (NO_EPOCH, epoch):
         if epoch != txn.last_epoch:
             raise KafkaError(FENCED)
-        if txn.epoch <= LAST_EPOCH:  # one more is only ever for markers
-            return changed(claimed, TxnState.EMPTY, now_ms)  # its last answer was lost: the same again
+        return changed(claimed, TxnState.EMPTY, now_ms)  # its last answer was lost: the same again
     claimed.last_epoch = epoch if supplied and txn.epoch != NO_EPOCH else NO_EPOCH
     if txn.exhausted:
         claimed.previous_producer_id = txn.producer_id
@@ -72,16 +71,16 @@ def claim(
 
 
 def _may_claim(txn: Transaction, producer_id: int, epoch: int) -> bool:
-    """Rule I9."""
+    """Rule I9. The producer id before this one may ask again until a transaction has begun with the new one."""
     if txn.epoch == NO_EPOCH or producer_id == txn.producer_id:
         return True
-    return producer_id == txn.previous_producer_id and epoch >= LAST_EPOCH and txn.epoch == 0
+    replaced = producer_id == txn.previous_producer_id and epoch >= LAST_EPOCH and txn.epoch == 0
+    return replaced and txn.state is not TxnState.ONGOING
 
 
-def fence(txn: Transaction, now_ms: int) -> TransactionChanged:
+def fence(txn: Transaction, now_ms: int, new_id: NewId) -> TransactionChanged:
     """Abort an open transaction on behalf of somebody else: its producer may write no more."""
-    fenced = attrs.evolve(txn, epoch=txn.epoch + 1, last_epoch=txn.epoch)
-    return changed(fenced, TxnState.PREPARE_ABORT, now_ms)
+    return prepare(txn, False, True, now_ms, new_id)
 
 
 # --- partitions take part --------------------------------------------------------------
@@ -155,8 +154,6 @@ def end(
     ended = TxnState.COMPLETE_COMMIT if committed else TxnState.COMPLETE_ABORT
     if txn.state is not ended:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-    if txn.epoch > LAST_EPOCH:
-        raise KafkaError(FENCED)  # it was aborted for it in its last epoch: there is none to go on with
     return None
 
 

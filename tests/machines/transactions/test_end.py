@@ -252,16 +252,32 @@ def test_deadlines_of_transactions_that_have_ended_do_not_pile_up() -> None:
     assert world.seen("slow").transaction_state == "PrepareAbort"
 
 
-def test_the_epoch_after_the_last_belongs_to_nobody() -> None:
-    """An abort in the last epoch leaves it behind; after it would come one that no marker can hold."""
+def test_an_abort_in_the_last_epoch_goes_on_with_a_new_producer_id() -> None:
+    """As an EndTxn there would (TX-045): the epoch after the last is for markers alone."""
     world = World()
     pid = world.exhausted()
     world.add(pid, 32_766, T0)
     world.pass_ms(60_001)
     (ending,) = world.complete()
+    seen = world.seen()
 
-    assert ending.epoch == world.seen().producer_epoch == 32_767
-    assert code_of(world.add, pid, 32_767, T0) is ErrorCode.PRODUCER_FENCED
-    assert code_of(world.end, pid, 32_767, False) is ErrorCode.PRODUCER_FENCED
-    assert code_of(world.end, pid, 32_766, False) is ErrorCode.PRODUCER_FENCED
-    assert world.init("x", pid, 32_766).producer_id != pid
+    assert (ending.producer_id, ending.epoch) == (pid, 32_767)
+    assert (seen.transaction_state, seen.producer_epoch) == ("CompleteAbort", 0)
+    assert seen.producer_id != pid
+    assert code_of(world.add, pid, 32_767, T0) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(world.end, pid, 32_767, False) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(world.end, pid, 32_766) is ErrorCode.INVALID_TXN_STATE
+    aborted = world.end(pid, 32_766, False)
+    claimed = world.init("x", pid, 32_766)
+    assert (aborted.producer_id, aborted.producer_epoch) == (seen.producer_id, 0)
+    assert (claimed.producer_id, claimed.producer_epoch) == (seen.producer_id, 0)
+
+
+def test_a_producer_id_that_was_replaced_cannot_abort_the_transaction_of_the_next() -> None:
+    world = World()
+    pid = world.exhausted()
+    new = world.init("x", pid, 32_766).producer_id
+    world.add(new, 0, T0)
+
+    assert code_of(world.init, "x", pid, 32_766) is ErrorCode.PRODUCER_FENCED
+    assert world.seen().transaction_state == "Ongoing"
