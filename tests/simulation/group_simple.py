@@ -1,0 +1,170 @@
+"""Those of a world of groups who are no members: one who looks, one who commits without a group.
+
+The simple committer has a topic of its own that it deletes and makes again. Topics are told apart
+by their ids: what was committed to the one that is gone must never be seen as the new one's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import trio
+
+from rafka.errors import ErrorCode
+from rafka.types import TopicId
+from rafka.wire.apis.delete_topics import DELETE_TOPICS
+from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
+from rafka.wire.apis.offset_commit import OFFSET_COMMIT
+from rafka.wire.apis.offset_fetch import OFFSET_FETCH
+
+from . import group_wire as wires
+from .clients import CODES, Client, Topic, create_topic
+from .group_history import Committed, Fetched, GroupHistory, Place, Told
+from .group_wire import Who
+from .history import History
+from .wire_client import GONE, Connect
+
+GROUP: Final = "simple"
+TOPIC: Final = "passing"
+PARTITIONS: Final = 2
+BY_ID_SINCE: Final = 6  # DeleteTopics
+
+
+class _Bystander(Client):
+    def __init__(self, name: str, connect: Connect, dice: random.Random, history: GroupHistory) -> None:
+        self._told = History()
+        super().__init__(name, connect, dice, self._told)
+        self._told.surprises = history.surprises
+        self.groups = history
+
+
+class Observer(_Bystander):
+    """Asks now and then who is in the groups."""
+
+    async def run(self, groups: Sequence[str]) -> None:
+        while True:
+            await trio.sleep(self.dice.expovariate(1 / 0.7))
+            version = self.dice.choice(DESCRIBE_GROUPS.versions)
+            begun = trio.current_time()
+            try:
+                reply = await self.wire.ask(
+                    DESCRIBE_GROUPS, version, DESCRIBE_GROUPS.Request(groups=list(groups))
+                )
+            except GONE:
+                await self.wire.hang_up()
+                continue
+            for group in reply.groups:
+                if group.error_code == 0:
+                    self.groups.told.append(
+                        Told(
+                            group=group.group_id,
+                            begun=begun,
+                            ended=trio.current_time(),
+                            state=group.group_state,
+                            members=tuple(member.member_id for member in group.members),
+                        )
+                    )
+
+
+class SimpleCommitter(_Bystander):
+    """Commits in the name of a group that nobody has joined, to a topic that is not always the same."""
+
+    _marks = 0
+
+    async def run(self, groups: Sequence[str]) -> None:
+        topic = await create_topic(self, TOPIC, PARTITIONS)
+        while True:
+            for _ in range(self.dice.randint(1, 6)):
+                await trio.sleep(self.dice.uniform(0.05, 1))
+                await self._commit(topic)
+                await self._fetch(topic)
+            if self.dice.random() < 0.5:
+                await self._delete(topic)
+                await self._fetch(None)
+                topic = await create_topic(self, TOPIC, PARTITIONS)
+                await self._fetch(topic)
+
+    async def commit_once(self, group: str, place: Place) -> None:
+        """Commit offset 0 to a topic that stays, until it is taken."""
+        value = (place, 0, f"{self.name}/0")
+
+        async def ask() -> bool | None:
+            code = (await self._commit_values(group, 9, [value]))[place.partition]
+            return True if code == 0 else None
+
+        await self.insist(ask)
+
+    async def _commit(self, topic: Topic) -> None:
+        values = []
+        for partition in self.dice.sample(range(PARTITIONS), self.dice.randint(1, PARTITIONS)):
+            self._marks += 1
+            place = Place(TOPIC, partition, topic.topic_id.hex())
+            values.append((place, self.dice.randint(0, 1000), f"{self.name}/{self._marks}"))
+        codes = await self._commit_values(GROUP, wires.COMMIT_BY_ID, values)
+        for code in codes.values():
+            if code and not CODES[code].retriable:
+                self.astonished(f"{CODES[code].name} for a commit to a topic that is there")
+
+    async def _commit_values(
+        self, group: str, version: int, values: Sequence[tuple[Place, int, str]]
+    ) -> dict[int, int | None]:
+        begun = trio.current_time()
+        codes: dict[int, int | None] = {place.partition: None for place, _, _ in values}
+        try:
+            reply = await self.wire.ask(OFFSET_COMMIT, version, wires.commit(version, Who(group), values))
+            codes = {
+                one.partition_index: one.error_code for asked in reply.topics for one in asked.partitions
+            }
+        except GONE:
+            await self.wire.hang_up()
+        for place, offset, mark in values:
+            said = self._said(begun, codes[place.partition], group)
+            self.groups.commits.append(Committed(**said, place=place, offset=offset, mark=mark))
+        return codes
+
+    async def _fetch(self, topic: Topic | None) -> None:
+        """By name, or all there is. Without a topic: when it is surely gone."""
+        version = self.dice.choice(range(1, 10))
+        everything = version >= wires.FETCH_ALL_SINCE and self.dice.random() < 0.5
+        asked = None if everything else {TOPIC: list(range(PARTITIONS))}
+        begun = trio.current_time()
+        try:
+            reply = await self.wire.ask(OFFSET_FETCH, version, wires.fetch(version, GROUP, asked))
+        except GONE:
+            await self.wire.hang_up()
+            return
+        code, found = wires.found(version, reply)
+        if code:
+            return
+        values = {one.partition: one for one in found}
+        for partition in range(PARTITIONS) if topic else sorted(values):
+            one = values.get(partition)
+            place = Place(TOPIC, partition, topic.topic_id.hex() if topic else "")
+            offset, mark = (one.offset, one.mark) if one else (-1, "")
+            said = self._said(begun, 0)
+            self.groups.fetches.append(Fetched(**said, place=place, offset=offset, mark=mark))
+
+    async def _delete(self, topic: Topic) -> None:
+        named = DELETE_TOPICS.Request.Topics(name=None, topic_id=topic.topic_id)
+        request = DELETE_TOPICS.Request(topics=[named], timeout_ms=3000)
+
+        async def ask() -> TopicId | None:
+            (result,) = (await self.wire.ask(DELETE_TOPICS, BY_ID_SINCE, request)).responses
+            gone = result.error_code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID)
+            return topic.topic_id if gone else None
+
+        await self.insist(ask)
+        self.groups.deleted[topic.topic_id.hex()] = trio.current_time()
+
+    def _said(self, begun: float, code: int | None, group: str = GROUP) -> dict[str, Any]:
+        return {
+            "group": group,
+            "client": self.name,
+            "member_id": "",
+            "generation": -1,
+            "begun": begun,
+            "ended": trio.current_time(),
+            "code": code,
+        }
