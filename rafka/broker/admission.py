@@ -91,16 +91,23 @@ class Candidate:
 
 
 class Admission:
-    """What one request is let in with. Asking for it is noted in the partitions: `Verification` says why."""
+    """What one request is let in with. Asking for it is noted in the partitions: `Verification` says why.
+
+    Where a partition knows a later epoch of the producer nobody has to be asked.
+    """
 
     def __init__(self, org: OrgId, op: Produce, candidates: Sequence[Candidate], now_ms: int) -> None:
         self._op = op
         self._candidates = candidates
         self._refusals: Refusals = {}
+        self._past: set[TopicPartition] = set()
         self._new: list[Candidate] = []
         self._passes: dict[TopicPartition, Verification] = {}
         for one in candidates:
             producers = one.partition.producers
+            if producers.is_past(one.header.producer_id, one.header.producer_epoch):
+                self._past.add(one.place)
+                continue
             if one.header.producer_id not in producers.verifying:
                 self._new.append(one)
             self._passes[one.place] = producers.verify(one.header, adds=op.adds_partitions, now_ms=now_ms)
@@ -126,7 +133,9 @@ class Admission:
 
     def refusal(self, live: LiveTopic, index: int) -> PartitionProduceReply | None:
         """The reply of a partition that may not be written to, in codes that its client knows."""
-        code = self._refusals.get((live.name, index), ErrorCode.NONE)
+        place = live.name, index
+        past = place in self._past
+        code = ErrorCode.INVALID_PRODUCER_EPOCH if past else self._refusals.get(place, ErrorCode.NONE)
         if code is ErrorCode.NONE:
             return None
         words = None

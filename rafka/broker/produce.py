@@ -77,7 +77,7 @@ class Writer:
         if not candidates:
             return self._produce(envelope, op)
         admission = Admission(envelope.org_id, op, candidates, int(self._now() * 1000))
-        answer = self.gate.enter(admission.entrance)
+        answer = self.gate.enter(admission.entrance) if admission.entrance.partitions else {}
         if isinstance(answer, Later):
             own_records(op)
             return Later(self._produce_once_admitted, envelope, op, admission, answer)

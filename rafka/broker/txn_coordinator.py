@@ -23,6 +23,7 @@ import trio
 from ..config import Config
 from ..env import Env
 from ..errors import ErrorCode, KafkaError
+from ..machines.catalog import INTERNAL_TOPICS
 from ..machines.facts import Fact
 from ..machines.transactions.directory import Transactions, TxnFact
 from ..machines.transactions.model import Ending, TopicPartition, TxnKey, TxnRules
@@ -35,7 +36,7 @@ from .actor import Inbox, Waiter, channel, send
 from .partition import Partition
 from .snapshots import Snapshots
 from .topics import Topics
-from .txn_names import OFFSETS_TOPIC, offsets_partition
+from .txn_names import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 
 log = logging.getLogger(__name__)
 
@@ -204,32 +205,27 @@ class TxnCoordinator:
         results = [
             ops.TxnAdditionResult(
                 transactional_id=asked.transactional_id,
-                topic_results=self._add_to_one(asked, org, now_ms, facts),
+                topic_results=self._add_to_one(asked, org, now_ms, facts, by_client=op.by_client),
             )
             for asked in op.transactions
         ]
         return ops.AddPartitionsToTxnReply(results_by_transaction=results)
 
     def _add_to_one(
-        self, asked: ops.TxnAddition, org: OrgId, now_ms: int, facts: list[TxnFact]
+        self, asked: ops.TxnAddition, org: OrgId, now_ms: int, facts: list[TxnFact], *, by_client: bool
     ) -> Sequence[ops.TxnTopicResult]:
-        """All partitions or none: where one is not there, nothing is attempted for the others."""
-        absent = {
-            (topic.name, index)
-            for topic in asked.topics
-            for index in topic.partitions
-            if not self._exists(org, topic.name, index)
-        }
-        if absent:
+        """All partitions or none: where one cannot be added, nothing is attempted for the others. Rule P2."""
+        wanted = {(topic.name, index) for topic in asked.topics for index in topic.partitions}
+        found = {place: self._may_be_added(org, place, by_client) for place in wanted}
+        if any(found.values()):
             return [
                 ops.TxnTopicResult(
                     name=topic.name,
                     results_by_partition=[
                         ops.TxnPartitionResult(
                             partition_index=index,
-                            partition_error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                            if (topic.name, index) in absent
-                            else ErrorCode.OPERATION_NOT_ATTEMPTED,
+                            partition_error_code=found[topic.name, index]
+                            or ErrorCode.OPERATION_NOT_ATTEMPTED,
                         )
                         for index in topic.partitions
                     ],
@@ -243,6 +239,14 @@ class TxnCoordinator:
         except KafkaError as refused:
             return ops.refused_partitions(asked.topics, refused.code)
         return ops.refused_partitions(asked.topics, ErrorCode.NONE)
+
+    def _may_be_added(self, org: OrgId, place: TopicPartition, by_client: bool) -> ErrorCode:
+        topic, index = place
+        if topic in INTERNAL_TOPICS and by_client:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if (topic == OFFSETS_TOPIC and 0 <= index < OFFSETS_PARTITIONS) or self._exists(org, topic, index):
+            return ErrorCode.NONE
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _exists(self, org: OrgId, topic: str, index: int) -> bool:
         live = self._topics.find(org, topic)

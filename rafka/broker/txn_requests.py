@@ -6,7 +6,7 @@ Here one is asked before the other, so that neither has to know the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import trio
@@ -69,6 +69,8 @@ class TxnRequests:
             return Later(self._enter, entrance)
         if not self._current().transactions.verification:
             return {}
+        if not entrance.transactional_id:
+            return dict.fromkeys(entrance.partitions, ErrorCode.INVALID_REQUEST)
         who = entrance.transactional_id, entrance.producer_id, entrance.producer_epoch
         return {
             place: self._coordinator.takes_part(entrance.org, *who, place) for place in entrance.partitions
@@ -85,8 +87,6 @@ class TxnRequests:
         self, envelope: Envelope, op: TxnOffsetCommit
     ) -> OffsetCommitReply | Later[OffsetCommitReply]:
         """Rules T1-T7, U4-U7. What does not exist is answered first, and is part of nothing."""
-        if not op.transactional_id:
-            return op.refusal(ErrorCode.INVALID_REQUEST)
         return self._of_known_topics.commit_pending(envelope, op)
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
@@ -95,6 +95,10 @@ class TxnRequests:
         return Later(self._commit_offsets, envelope, op)  # type: ignore[arg-type]
 
     async def _commit_offsets(self, envelope: Envelope, op: TxnOffsetCommit) -> OffsetCommitReply:
+        if not op.group_id:
+            return op.refusal(ErrorCode.INVALID_GROUP_ID)
+        if not op.transactional_id:
+            return op.refusal(ErrorCode.INVALID_REQUEST)
         partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
         who = op.transactional_id, op.producer_id, op.producer_epoch
         code = ErrorCode.NONE
@@ -142,7 +146,7 @@ class TxnRequests:
         for marker in op.markers:
             if any(topic.name == OFFSETS_TOPIC and topic.partition_indexes for topic in marker.topics):
                 await self._groups.settle_transaction(org, marker.producer_id, marker.transaction_result)
-        return ops.WriteTxnMarkersReply(markers=results)
+        return ops.WriteTxnMarkersReply(markers=_by_producer(results))
 
     def _write(self, org: OrgId, marker: ops.Marker, written: Written) -> ops.MarkerResult:
         return ops.MarkerResult(
@@ -164,6 +168,9 @@ class TxnRequests:
     ) -> ops.MarkerPartitionResult:
         name, index = where
         result = ops.MarkerPartitionResult(partition_index=index)
+        if marker.producer_id < 0 or marker.producer_epoch < 0 or marker.transaction_version < 0:
+            result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[misc]  # as Kafka has it
+            return result
         if name == OFFSETS_TOPIC and 0 <= index < OFFSETS_PARTITIONS:
             return result
         try:
@@ -181,6 +188,23 @@ class TxnRequests:
         else:
             written.append((partition, appended.next_offset, result))
         return result
+
+
+def _by_producer(results: Iterable[ops.MarkerResult]) -> list[ops.MarkerResult]:
+    """One heading for each producer and each of its topics; what has no partitions is not mentioned."""
+    producers: dict[int, dict[str, list[ops.MarkerPartitionResult]]] = {}
+    for result in results:
+        for topic in result.topics:
+            if topic.partitions:
+                topics = producers.setdefault(result.producer_id, {})
+                topics.setdefault(topic.name, []).extend(topic.partitions)
+    return [
+        ops.MarkerResult(
+            producer_id=producer_id,
+            topics=[ops.MarkerTopicResult(name=name, partitions=found) for name, found in topics.items()],
+        )
+        for producer_id, topics in producers.items()
+    ]
 
 
 def _told_of_offsets(code: ErrorCode, abortable_known: bool) -> ErrorCode:

@@ -44,6 +44,7 @@ def prepare_add_partitions(op: AddPartitionsToTxn, version: int) -> None:
     """Before version 4 a client asks for its own transaction, in fields of their own."""
     if version >= BATCHED:
         return
+    op.by_client = True  # type: ignore[misc]
     op.transactions = [  # type: ignore[misc]
         TxnAddition(
             transactional_id=op.v3_and_below_transactional_id,
@@ -57,7 +58,11 @@ def prepare_add_partitions(op: AddPartitionsToTxn, version: int) -> None:
 def settle_add_partitions(
     op: AddPartitionsToTxn, reply: AddPartitionsToTxnReply, version: int
 ) -> AddPartitionsToTxnReply:
+    """From version 4 on topics without partitions are left out."""
     if version >= BATCHED:
+        for result in reply.results_by_transaction:
+            named = [topic for topic in result.topic_results if topic.results_by_partition]
+            result.topic_results = named  # type: ignore[misc]  # it is nobody else's any more
         return reply
     topics = [topic for result in reply.results_by_transaction for topic in result.topic_results]
     if version < FENCED_KNOWN:

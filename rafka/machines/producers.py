@@ -101,6 +101,11 @@ class Producers:
         producer = self.by_id.get(producer_id)
         return producer is not None and producer.first_open_offset >= 0 and producer.epoch == epoch
 
+    def is_past(self, producer_id: int, epoch: int) -> bool:
+        """Whether a later epoch of this producer has been here."""
+        producer = self.by_id.get(producer_id)
+        return producer is not None and epoch < producer.epoch
+
     def verify(self, header: BatchHeader, *, adds: bool, now_ms: int) -> Verification:
         """Note that the first batch of a transaction is to be verified; the pass that lets it in. Rule Q7."""
         epoch, sequence = header.producer_epoch, header.base_sequence

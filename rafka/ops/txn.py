@@ -70,6 +70,7 @@ class AddPartitionsToTxn(Op[AddPartitionsToTxnReply]):
     v3_and_below_producer_id: int = -1
     v3_and_below_producer_epoch: int = -1
     v3_and_below_topics: Sequence[TxnTopic] = ()
+    by_client: bool = False  # asked for by a producer itself, which has no business in internal topics
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> AddPartitionsToTxnReply:
         return AddPartitionsToTxnReply(

@@ -174,7 +174,6 @@ async def test_markers_of_the_past_are_refused(world: World) -> None:
         told: ErrorCode = reply.markers[0].topics[0].partitions[0].error_code
         return told
 
-    assert await code(producer_epoch=-1) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert await code(transaction_version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert await code(coordinator_epoch=4) is NONE
     assert await code(coordinator_epoch=3) is ErrorCode.TRANSACTION_COORDINATOR_FENCED

@@ -71,7 +71,7 @@ def claim(
 
 
 def _may_claim(txn: Transaction, producer_id: int, epoch: int) -> bool:
-    """Rule I9. The producer id before this one may ask again until a transaction has begun with the new one."""
+    """Rule I9. The producer id before this one may ask again until the new one has begun a transaction."""
     if txn.epoch == NO_EPOCH or producer_id == txn.producer_id:
         return True
     replaced = producer_id == txn.previous_producer_id and epoch >= LAST_EPOCH and txn.epoch == 0
