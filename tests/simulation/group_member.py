@@ -81,6 +81,8 @@ class Profile:
     rebalance_s: float
     instance: str | None = None
     p_stall: float = 0.0  # at each turn of its work
+    p_half_open: float = 0.5  # that the broker does not hear of its death
+    turns: float = 3.5  # signs of life in a session, at least
 
     @property
     def cooperative(self) -> bool:
@@ -89,7 +91,7 @@ class Profile:
     @property
     def turn_s(self) -> float:
         """The longest time between two signs of life."""
-        return self.session_s / 3.5
+        return self.session_s / self.turns
 
 
 class Fenced(Exception):
@@ -126,6 +128,11 @@ class Member:
         self._positions: dict[TopicPartition, int] = {}
         self._marks = 0
 
+    @property
+    def generation(self) -> int:
+        """The one that it has joined last; -1 for none."""
+        return self._generation
+
     # --- one life ------------------------------------------------------------------------
 
     async def live(self) -> None:
@@ -145,7 +152,7 @@ class Member:
             return
         finally:
             self._give_up(set(self.owned))
-            if self._dice.random() < 0.5:  # else the broker does not hear of it for now
+            if self._dice.random() >= self.profile.p_half_open:
                 await self._wire.hang_up()
 
     async def _join_and_sync(self) -> None:

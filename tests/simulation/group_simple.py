@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -22,6 +23,7 @@ from rafka.wire.apis.offset_fetch import OFFSET_FETCH
 from . import group_wire as wires
 from .clients import CODES, Client, Topic, create_topic
 from .group_history import Committed, Fetched, GroupHistory, Place, Told
+from .group_member import TOPICS
 from .group_wire import Who
 from .history import History
 from .wire_client import GONE, Connect
@@ -39,33 +41,72 @@ class _Bystander(Client):
         self._told.surprises = history.surprises
         self.groups = history
 
+    def said(self, begun: float, code: int | None, group: str) -> dict[str, Any]:
+        return {
+            "group": group,
+            "client": self.name,
+            "member_id": "",
+            "generation": -1,
+            "begun": begun,
+            "ended": trio.current_time(),
+            "code": code,
+        }
+
 
 class Observer(_Bystander):
-    """Asks now and then who is in the groups."""
+    """Asks now and then who is in the groups, and how far they have come."""
 
     async def run(self, groups: Sequence[str]) -> None:
         while True:
-            await trio.sleep(self.dice.expovariate(1 / 0.7))
-            version = self.dice.choice(DESCRIBE_GROUPS.versions)
-            begun = trio.current_time()
+            await trio.sleep(self.dice.expovariate(1 / 0.5))
             try:
-                reply = await self.wire.ask(
-                    DESCRIBE_GROUPS, version, DESCRIBE_GROUPS.Request(groups=list(groups))
-                )
+                if self.dice.random() < 0.5:
+                    await self._describe(groups)
+                else:
+                    await self.look_up(self.dice.choice(groups))
             except GONE:
                 await self.wire.hang_up()
-                continue
-            for group in reply.groups:
-                if group.error_code == 0:
-                    self.groups.told.append(
-                        Told(
-                            group=group.group_id,
-                            begun=begun,
-                            ended=trio.current_time(),
-                            state=group.group_state,
-                            members=tuple(member.member_id for member in group.members),
-                        )
+
+    async def audit(self, groups: Sequence[str]) -> None:
+        """Look up every group's offsets once more, until there is an answer."""
+        for group in groups:
+            await self.insist(partial(self.look_up, group))
+        await self.wire.hang_up()
+
+    async def look_up(self, group: str) -> bool | None:
+        """What is committed of all topics that stay."""
+        version = self.dice.choice(range(1, 10))
+        everything = version >= wires.FETCH_ALL_SINCE and self.dice.random() < 0.5
+        asked = None if everything else {name: list(range(count)) for name, count in TOPICS.items()}
+        begun = trio.current_time()
+        reply = await self.wire.ask(OFFSET_FETCH, version, wires.fetch(version, group, asked))
+        code, found = wires.found(version, reply)
+        if code:
+            return None
+        values = {(one.topic, one.partition): (one.offset, one.mark) for one in found}
+        for topic, count in TOPICS.items():
+            for partition in range(count):
+                offset, mark = values.get((topic, partition), (-1, ""))
+                said = self.said(begun, 0, group)
+                place = Place(topic, partition)
+                self.groups.fetches.append(Fetched(**said, place=place, offset=offset, mark=mark))
+        return True
+
+    async def _describe(self, groups: Sequence[str]) -> None:
+        version = self.dice.choice(DESCRIBE_GROUPS.versions)
+        begun = trio.current_time()
+        request = DESCRIBE_GROUPS.Request(groups=list(groups))
+        for group in (await self.wire.ask(DESCRIBE_GROUPS, version, request)).groups:
+            if group.error_code == 0:
+                self.groups.told.append(
+                    Told(
+                        group=group.group_id,
+                        begun=begun,
+                        ended=trio.current_time(),
+                        state=group.group_state,
+                        members=tuple(member.member_id for member in group.members),
                     )
+                )
 
 
 class SimpleCommitter(_Bystander):
@@ -120,7 +161,7 @@ class SimpleCommitter(_Bystander):
         except GONE:
             await self.wire.hang_up()
         for place, offset, mark in values:
-            said = self._said(begun, codes[place.partition], group)
+            said = self.said(begun, codes[place.partition], group)
             self.groups.commits.append(Committed(**said, place=place, offset=offset, mark=mark))
         return codes
 
@@ -143,7 +184,7 @@ class SimpleCommitter(_Bystander):
             one = values.get(partition)
             place = Place(TOPIC, partition, topic.topic_id.hex() if topic else "")
             offset, mark = (one.offset, one.mark) if one else (-1, "")
-            said = self._said(begun, 0)
+            said = self.said(begun, 0, GROUP)
             self.groups.fetches.append(Fetched(**said, place=place, offset=offset, mark=mark))
 
     async def _delete(self, topic: Topic) -> None:
@@ -157,14 +198,3 @@ class SimpleCommitter(_Bystander):
 
         await self.insist(ask)
         self.groups.deleted[topic.topic_id.hex()] = trio.current_time()
-
-    def _said(self, begun: float, code: int | None, group: str = GROUP) -> dict[str, Any]:
-        return {
-            "group": group,
-            "client": self.name,
-            "member_id": "",
-            "generation": -1,
-            "begun": begun,
-            "ended": trio.current_time(),
-            "code": code,
-        }

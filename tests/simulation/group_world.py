@@ -152,6 +152,7 @@ class _World:
             await self._chaos(world, net)
             await self._calm()
             await self._silence()
+            await Observer("auditor", connect, self.chance.stream("auditor"), self.history).audit(GROUPS)
             world.cancel_scope.cancel()
 
     async def _anchor(self, connect: Connect) -> None:
