@@ -122,13 +122,15 @@ class _Recovery:
                 segment.closed = True
 
     def _take_state(self, entries: list[str]) -> None:
-        """The newest state; none, where aborted transactions below it may be missing from their index.
+        """The newest state that what is left of the log goes on from.
 
-        Those states go at once, and durably: the next checkpoint knows only of the index as it is now.
+        None, where aborted transactions below it may be missing from their index. Such states go
+        at once, and durably: the next checkpoint knows only of the index as it is now.
         """
         found = self.found
-        upto = found.segments[-1].next_offset if self.proven else -1
-        found.saved_state, removed = snapshots.load(self.disk, self.folder, entries, upto)
+        lowest = found.segments[0].base_offset
+        highest = found.segments[-1].next_offset if self.proven else -1
+        found.saved_state, removed = snapshots.load(self.disk, self.folder, entries, lowest, highest)
         self.changed = self.changed or removed
         if not self.proven:
             found.aborted = []

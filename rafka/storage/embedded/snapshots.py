@@ -39,17 +39,17 @@ def save(disk: Disk, folder: str, offset: int, state: bytes) -> None:
 
 
 def load(
-    disk: Disk, folder: str, entries: list[str], end_offset: int
+    disk: Disk, folder: str, entries: list[str], lowest: int, highest: int
 ) -> tuple[tuple[int, bytes] | None, bool]:
-    """The newest whole one of an offset up to this; those above are removed. Whether there were any."""
+    """The newest whole one of an offset between these. Those above are removed; whether there were any."""
     found: tuple[int, bytes] | None = None
     removed = False
     for offset in reversed(_offsets(entries)):
         path = f"{folder}/{names.stem(offset)}{names.SNAPSHOT}"
-        if offset > end_offset:
+        if offset > highest:
             disk.remove(path)
             removed = True
-        elif found is None:
+        elif found is None and offset >= lowest:
             found = _read(disk, path, offset)
             if found is None:
                 _log.warning("%s is damaged: an older state and a longer replay take its place", path)
