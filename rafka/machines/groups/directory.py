@@ -94,7 +94,10 @@ class Groups(Registry[Token]):
         if op.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         entry = self.new(key, now)
-        decision = entry.group.join(op, caller, token, now)  # or it is refused, and no group is made
+        try:
+            decision = entry.group.join(op, caller, token, now)
+        except KafkaError as refused:  # the group is made all the same, as Kafka's clients see it
+            decision = Decision.of(token, op.refusal(refused.code, refused.message))
         self.enter(key, entry, decision)
         return self._noted(key, entry, decision)
 

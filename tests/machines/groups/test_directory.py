@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rafka.errors import ErrorCode
@@ -37,7 +39,6 @@ def test_a_group_is_made_by_joining_it(world: World) -> None:
     [
         (join_op("somebody", group_id="g"), ErrorCode.UNKNOWN_MEMBER_ID),
         (join_op("somebody", group_id="g", protocols=()), ErrorCode.UNKNOWN_MEMBER_ID),
-        (join_op(group_id="g", protocols=()), ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         (join_op(group_id="g", session_timeout_ms=1), ErrorCode.INVALID_SESSION_TIMEOUT),
         (join_op(group_id=""), ErrorCode.INVALID_GROUP_ID),
     ],
@@ -45,6 +46,17 @@ def test_a_group_is_made_by_joining_it(world: World) -> None:
 def test_a_join_that_is_refused_makes_no_group(world: World, op: ops.JoinGroup, code: ErrorCode) -> None:
     assert world.answer(op).error_code is code
     assert (len(world.groups), world.journal) == (0, [])
+
+
+@pytest.mark.parametrize("wrong", [{"protocols": ()}, {"protocol_type": ""}])
+def test_a_group_is_made_even_for_a_member_that_offers_nothing_it_could_do(
+    world: World, wrong: dict[str, Any]
+) -> None:
+    """J8, J11: as Kafka's clients and tools see it."""
+    assert world.answer(join_op(group_id="g", **wrong)).error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    assert world.listed() == {"g": "Empty"}
+    assert [type(fact) for fact in world.journal] == [GroupCreated]
 
 
 def test_a_group_is_made_by_committing_to_it(world: World) -> None:
