@@ -28,6 +28,8 @@ from .offset_facts import OFFSET_FACTS, OffsetFact, PendingOffsets, PendingSettl
 from .offsets import Offsets
 from .slug import stable_id
 
+LONGEST_ID: Final = 249  # characters, as of a topic's name
+
 _OF_OFFSETS: Final = frozenset(OFFSET_FACTS)
 
 
@@ -98,6 +100,8 @@ class Registry(Generic[Token]):
 
     def new(self, key: GroupKey, now: Moment) -> Entry[Token]:
         """A group that nobody knows yet. It is not there before `enter`."""
+        if len(key[1]) > LONGEST_ID:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, f"a group id has at most {LONGEST_ID} characters")
         if len(self._entries) >= self.limits.max_groups:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there are as many groups as there may be")
         return self._entry(key, stable_id(now.wall_ms, self._entropy()))
