@@ -1,0 +1,62 @@
+"""A transactional producer, a reader of committed records and a worker, whatever the library."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+import pytest
+
+MODULES: Final = {"kafka": "kafka_python", "confluent_kafka": "confluent", "aiokafka": "aio"}
+TIMEOUT_S: Final = 30.0
+
+
+class Fenced(Exception):
+    """Another producer has this one's transactional id."""
+
+
+class Transactional(Protocol):
+    """A producer that writes in transactions. `Fenced` from any of these, once it is replaced."""
+
+    def begin(self) -> None: ...
+
+    def send(self, topic: str, value: bytes, partition: int) -> None: ...
+
+    def send_offsets(self, topic: str, offsets: Mapping[int, int], group: str) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Library(Protocol):
+    def producer(
+        self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000
+    ) -> AbstractContextManager[Transactional]:
+        """One that has taken the id over."""
+
+    def read_committed(self, bootstrap: str, topic: str, partitions: int) -> list[bytes]:
+        """All that is committed by now, partition by partition."""
+
+    def committed_offset(self, bootstrap: str, group: str, topic: str, partition: int) -> int | None: ...
+
+    def work(self, bootstrap: str, source: str, target: str, group: str, name: str) -> Iterator[int]:
+        """As a member of the group read from one topic and write to the other, in transactions, for ever.
+
+        Gives how many records each transaction had, after it was committed.
+        """
+
+
+def library_called(name: str) -> Library:
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    module: Any = importlib.import_module(f"{__package__}.{MODULES[name]}")
+    library: Library = module
+    return library
+
+
+def transformed(value: bytes) -> bytes:
+    return value + b"'"
