@@ -41,7 +41,7 @@ class Attempt:
 
     name: str  # unique; it is part of every value that is written
     worker: str  # the transactional id
-    instance: int  # of that id, in the order in which they were let in
+    epoch: int
     values: list[str] = attrs.Factory(list)
     fate: Fate = "abort"
     asked: float = float("inf")  # when its commit was first asked for
@@ -71,7 +71,8 @@ class Ended:
 class PipelineHistory:
     inputs: dict[int, list[str]] = attrs.Factory(dict)  # of each partition, in order
     attempts: list[Attempt] = attrs.Factory(list)
-    let_in: dict[str, list[float]] = attrs.Factory(lambda: defaultdict(list))  # when each instance was
+    # By transactional id the epochs that workers were let in with, and when they were told.
+    let_in: dict[str, list[tuple[int, float]]] = attrs.Factory(lambda: defaultdict(list))
     reads: list[ReadCommitted] = attrs.Factory(list)
     finals: dict[int, list[tuple[int, str]]] = attrs.Factory(dict)  # (offset, value) of committed ones
     ends: list[Ended] = attrs.Factory(list)
@@ -164,9 +165,9 @@ def _late_end(history: PipelineHistory) -> Findings:
 
 def _zombie(history: PipelineHistory) -> Findings:
     for attempt in history.attempts:
-        later = history.let_in[attempt.worker][attempt.instance + 1 :]
-        if attempt.fate == "commit" and later and later[0] < attempt.asked:
-            yield "X6", f"{attempt.name} was committed though its worker was replaced {later[0]:.3f} s"
+        for epoch, told in history.let_in[attempt.worker]:
+            if attempt.fate == "commit" and epoch > attempt.epoch and told < attempt.asked:
+                yield "X6", f"{attempt.name} was committed though epoch {epoch} was given out {told:.3f} s"
 
 
 def _stuck(history: PipelineHistory) -> Findings:
