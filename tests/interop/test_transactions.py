@@ -48,7 +48,7 @@ def topic_of_three(broker: Broker, maker: Client, name: str) -> str:
 
 
 def settled(library: Library, broker: Broker, topic: str, count: int) -> list[bytes]:
-    """What is read once as much is there: a commit is answered when it is decided, and seen a moment later."""
+    """What is read once it is there: a commit is answered when it is decided, and seen a moment later."""
     deadline = time.monotonic() + 10
     while True:
         read = library.read_committed(broker.bootstrap, topic, PARTITIONS)

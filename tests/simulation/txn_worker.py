@@ -84,7 +84,6 @@ class Worker:
         self._timeout_ms = dice.choice((1_000, 2_000, 5_000))
         self._producer_id = self._epoch = -1
         self._sequences: dict[int, int] = {}
-        self._instance = -1
         self._doubt = False  # an answer was lost in this transaction
 
     async def run(self, source: Topic, target: Topic, ending: trio.Event, pause: float) -> None:
@@ -117,10 +116,7 @@ class Worker:
         self, values: list[str], upto: int, source: Topic, target: Topic, pause: float
     ) -> bool:
         """Whether it was committed."""
-        attempt = Attempt(
-            f"{self.id}.{self._instance}.{len(self._history.attempts)}", self.id, self._instance
-        )
-        self._history.attempts.append(attempt)
+        attempt = self._attempt()
         self._doubt = False
         before = self._producer_id, self._epoch
         parts: dict[int, list[str]] = {}
@@ -148,6 +144,11 @@ class Worker:
             await self._init(again=True)
         return commit
 
+    def _attempt(self) -> Attempt:
+        attempts = self._history.attempts
+        attempts.append(Attempt(f"{self.id}.{self._epoch}.{len(attempts)}", self.id, self._epoch))
+        return attempts[-1]
+
     async def _freeze(self, pause: float) -> None:
         """As a process that is stopped, or swapped out: it knows nothing of the time that has passed."""
         if pause and self._dice.random() < 0.1:
@@ -165,9 +166,7 @@ class Worker:
         reply = await self._insist(INIT_PRODUCER_ID, version, request, lambda r: [r.error_code])
         self._producer_id, self._epoch = reply.producer_id, reply.producer_epoch
         self._sequences.clear()
-        let_in = self._history.let_in[self.id]
-        self._instance = len(let_in)
-        let_in.append(trio.current_time())
+        self._history.let_in[self.id].append((self._epoch, trio.current_time()))
 
     async def _add_partitions(self, target: Topic, parts: dict[int, list[str]]) -> None:
         named = ADD_PARTITIONS_TO_TXN.Request.V3AndBelowTopics
@@ -265,10 +264,7 @@ class Worker:
 
     async def _end_once_more(self, before: tuple[int, int], commit: bool, target: Topic) -> None:
         """The same end comes once more, late: when the next transaction is open already."""
-        attempt = Attempt(
-            f"{self.id}.{self._instance}.{len(self._history.attempts)}", self.id, self._instance
-        )
-        self._history.attempts.append(attempt)
+        attempt = self._attempt()
         attempt.values.append(f"nothing{MARK}{attempt.name}")
         await self._produce(target, 0, attempt.values)
         late = WireClient(self._connect, "late")
