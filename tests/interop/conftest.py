@@ -31,11 +31,17 @@ CHOSEN: Final = os.environ.get("RAFKA_INTEROP_CLIENTS", ",".join(MODULES)).split
 QUIET: Final = [pytest.mark.filterwarnings("ignore"), pytest.mark.interop]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            for mark in QUIET:
-                item.add_marker(mark)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long ones are played when they are asked for: -m "interop and slow", or interop or slow for all."""
+    asked = "slow" in config.getoption("markexpr")
+    for item in list(items):
+        if HERE not in item.path.parents:
+            continue
+        for mark in QUIET:
+            item.add_marker(mark)
+        if item.get_closest_marker("slow") is not None and not asked:
+            items.remove(item)
+            config.hook.pytest_deselected(items=[item])
 
 
 @pytest.hookimpl(tryfirst=True)
