@@ -150,7 +150,8 @@ def end(
     if bumps_epoch and not retry:
         if committed:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-        return prepare(attrs.evolve(txn, partitions={}), False, True, now_ms, new_id)
+        nothing = attrs.evolve(txn, partitions={}, started_ms=now_ms)
+        return prepare(nothing, False, True, now_ms, new_id)
     ended = TxnState.COMPLETE_COMMIT if committed else TxnState.COMPLETE_ABORT
     if txn.state is not ended:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)

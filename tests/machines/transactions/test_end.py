@@ -44,6 +44,7 @@ def test_an_abort_of_nothing_takes_the_next_epoch_each_time_where_epochs_are_bum
     first = world.end(pid, 0, False)
     endings = world.complete()
     state = world.seen().transaction_state
+    assert world.seen().transaction_start_time_ms == world.now_ms, "it began as it ended"
     second = world.end(pid, 1, False)
     world.complete()
 
