@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any, Final, NewType, TypeAlias, TypeVar, dataclass_transform
 
 import attrs
@@ -25,14 +26,55 @@ def message(cls: type[T]) -> type[T]:
     Ops, replies and what they contain are made by the hundred thousand a second. An
     object frozen at run time costs three times as much to make, and the wire's
     compiled decoders could not fill its slots in place: so freezing is checked by
-    mypy, and paid for by nobody. There are many such classes, and each method that
-    attrs writes for one costs time at every start: comparing and showing them is
-    done by the two functions below, which all of them share.
+    mypy, and paid for by nobody.
     """
-    shared: Any = cls
-    shared.__eq__, shared.__repr__, shared.__hash__ = _equal, _shown, None
-    made: Any = attrs.define(cls, kw_only=True, eq=False, repr=False, match_args=False)
+    return made_when_used(cls, kw_only=True)
+
+
+def made_when_used(cls: type[T], *, kw_only: bool) -> type[T]:
+    """A slotted attrs class, whole when it is first used.
+
+    There are hundreds of such classes, and all that attrs writes for one would cost a
+    quarter of a start. So a class gets its slots at once, and what attrs makes of it when
+    that is first asked for: its `__init__`, and the `__attrs_attrs__` by which it is known.
+    How it is compared and shown is the same for all.
+    """
+    if any(vars(base).get("__attrs_attrs__") for base in cls.__mro__[1:]):
+        raise TypeError(f"{cls.__qualname__}: a message does not inherit fields of another")
+    hints = vars(cls).get("__annotations__", {})
+    fields = [name for name, hint in hints.items() if not str(hint).startswith(_CLASS_VARIABLES)]
+    body = {name: value for name, value in vars(cls).items() if name not in (*fields, *_NOT_INHERITED)}
+    unmade = _Unmade()
+    body.update(
+        __slots__=tuple(fields), __eq__=_equal, __repr__=_shown, __hash__=None, __attrs_attrs__=unmade
+    )
+    made: Any = type.__new__(type(cls), cls.__name__, cls.__bases__, body)
+
+    def complete() -> None:
+        twin: Any = attrs.define(cls, kw_only=kw_only, eq=False, repr=False, match_args=False)
+        made.__attrs_attrs__, made.__init__ = twin.__attrs_attrs__, twin.__init__
+
+    def first_init(self: Any, /, *values: object, **named: object) -> None:
+        complete()
+        made.__init__(self, *values, **named)
+
+    unmade.complete = complete
+    made.__init__ = first_init
     return made  # type: ignore[no-any-return]
+
+
+class _Unmade:
+    """Stands where `__attrs_attrs__` will be, until somebody asks for it."""
+
+    complete: Callable[[], None]
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self.complete()
+        return owner.__attrs_attrs__  # type: ignore[attr-defined]
+
+
+_CLASS_VARIABLES: Final = ("ClassVar", "typing.ClassVar", "t.ClassVar")
+_NOT_INHERITED: Final = ("__dict__", "__weakref__")
 
 
 def _equal(self: Any, other: Any) -> bool:

@@ -24,13 +24,27 @@ together; this module knows none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from types import NoneType, UnionType
-from typing import Any, Final, TypeAlias, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import attrs
 import msgpack
-from cattrs.fns import identity
-from cattrs.preconf.msgpack import make_converter
+
+from ..types import made_when_used
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 Fact: TypeAlias = object  # an instance of a class that is marked with @fact
 
@@ -56,7 +70,7 @@ def fact(tag: str) -> Callable[[type[T]], type[T]]:
     """
 
     def mark(cls: type[T]) -> type[T]:
-        made = attrs.define(cls)
+        made = made_when_used(cls, kw_only=False)
         setattr(made, _TAG, tag)
         return made
 
@@ -75,8 +89,6 @@ class FactRegistry:
     """The facts of one broker, and the way of each to bytes and back."""
 
     def __init__(self, classes: Iterable[type]) -> None:
-        converter = make_converter(detailed_validation=False)
-        converter.register_unstructure_hook_func(_plain, identity)
         self._pack: dict[type, tuple[bytes, Callable[[Any], Any]]] = {}
         self._unpack: dict[bytes, Callable[[Any, type], Any]] = {}
         self._classes: dict[bytes, type] = {}
@@ -86,15 +98,31 @@ class FactRegistry:
                 names = f"{self._classes[tag].__qualname__} and {cls.__qualname__}"
                 raise ValueError(f"the tag {tag.decode()!r} is taken twice: by {names}")
             self._classes[tag] = cls
-            self._pack[cls] = tag, converter.get_unstructure_hook(cls)
-            self._unpack[tag] = converter.get_structure_hook(cls)
+
+    @cached_property
+    def _converter(self) -> Converter:
+        """Made, as are its ways with each class, when first used: a start needs few of them."""
+        from cattrs.fns import identity
+        from cattrs.preconf.msgpack import make_converter
+
+        converter = make_converter(detailed_validation=False)
+        converter.register_unstructure_hook_func(_plain, identity)
+        return converter
+
+    def _learn(self, cls: type) -> None:
+        """How this class becomes bytes, and is made of them again."""
+        tag = str(vars(cls).get(_TAG)).encode()
+        if self._classes.get(tag) is not cls:
+            raise TypeError(f"{cls.__qualname__} is not in the registry of facts")
+        self._pack[cls] = tag, self._converter.get_unstructure_hook(cls)
+        self._unpack[tag] = self._converter.get_structure_hook(cls)
 
     def pack(self, fact: Fact) -> tuple[bytes, bytes]:
         """(tag, fields). TypeError for what is no fact of this registry: a mistake of ours."""
-        try:
-            tag, fields = self._pack[type(fact)]
-        except KeyError:
-            raise TypeError(f"{type(fact).__qualname__} is not in the registry of facts") from None
+        if (known := self._pack.get(type(fact))) is None:
+            self._learn(type(fact))
+            known = self._pack[type(fact)]
+        tag, fields = known
         return tag, _packed(fields(fact))
 
     def unpack(self, tag: bytes, packed: bytes) -> Fact:
@@ -105,6 +133,8 @@ class FactRegistry:
                 f"facts of the kind {tag.decode(errors='backslashreplace')!r} are unknown to this version:"
                 " a newer rafka has written them"
             )
+        if tag not in self._unpack:
+            self._learn(cls)
         try:
             # Tuples, since a key of a dict may be one.
             fields = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
