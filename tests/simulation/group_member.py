@@ -66,6 +66,7 @@ TRY_AGAIN: Final = frozenset(
     )
 )
 REJOIN: Final = ErrorCode.REBALANCE_IN_PROGRESS
+SYNC_ATTEMPTS: Final = 8  # rejoining instead would cost everybody a rebalance, if it is the leader who does
 SOON: Final = 5.0  # virtual seconds in which an answer comes that waits for nobody
 PATIENCE: Final = 14.0  # virtual seconds beyond the rebalance timeout that a join or sync is waited for
 
@@ -81,6 +82,7 @@ class Profile:
     rebalance_s: float
     instance: str | None = None
     p_stall: float = 0.0  # at each turn of its work
+    p_impatient: float = 0.0  # at each join, that it is given up and asked again
     p_half_open: float = 0.5  # that the broker does not hear of its death
     turns: float = 3.5  # signs of life in a session, at least
 
@@ -176,6 +178,7 @@ class Member:
             await trio.sleep(self._dice.uniform(0.3, 1) * self.profile.turn_s)
             if self._dice.random() < self.profile.p_stall:
                 await trio.sleep(self.profile.session_s * self._dice.uniform(0.9, 2.5))
+            await self._fetch_positions(set(self.owned) - set(self._positions))
             done = self._process()
             if trio.current_time() >= self.leave_at:
                 await self._ask_many(self._some(done))
@@ -200,7 +203,9 @@ class Member:
             protocols=protocols,
         )
         begun = trio.current_time()
-        reply = await self._asked(JOIN_GROUP, request, parked=True)
+        impatient = self._dice.random() < profile.p_impatient
+        patience = self._dice.uniform(0.1, 1.5) if impatient else inf
+        reply = await self._asked(JOIN_GROUP, request, patience)
         self.history.joins.append(self._as_joined(begun, reply))
         if reply is None:
             raise Out
@@ -245,16 +250,20 @@ class Member:
         if joined.leader == joined.member_id and not joined.skip_assignment:
             given = self._share(joined)
         request = wires.sync(self._who, ("consumer", joined.protocol_name), given)
-        begun = trio.current_time()
-        reply = await self._asked(SYNC_GROUP, request, parked=True)
-        self.history.syncs.append(
-            Synced(
-                **self._said(begun, None if reply is None else reply.error_code),
-                given=given,
-                assignment=b"" if reply is None else bytes(reply.assignment),
+        for _ in range(SYNC_ATTEMPTS):
+            begun = trio.current_time()
+            reply = await self._asked(SYNC_GROUP, request, inf)
+            self.history.syncs.append(
+                Synced(
+                    **self._said(begun, None if reply is None else reply.error_code),
+                    given=given,
+                    assignment=b"" if reply is None else bytes(reply.assignment),
+                )
             )
-        )
-        if reply is None:
+            if reply is not None:
+                break
+            await trio.sleep(self._dice.uniform(0.05, 0.4))
+        else:
             raise Out
         self._heed(reply.error_code, "SyncGroup", {REJOIN})
         self.heard_at = begun
@@ -296,7 +305,7 @@ class Member:
         begun = trio.current_time()
         reply = await self._asked(OFFSET_FETCH, request)
         if reply is None:
-            raise Out
+            return  # at the next turn, then
         code, found = wires.found(version, reply)
         self._heed(code, "OffsetFetch")
         values = {TopicPartition(one.topic, one.partition): (one.offset, one.mark) for one in found}
@@ -319,7 +328,7 @@ class Member:
         done = {}
         for tp in sorted(self._positions):
             count = self._dice.choice((0, 1, 5))
-            if count:
+            if count and (tp != QUIET or trio.current_time() < QUIET_SINCE):
                 first = self._positions[tp]
                 done[tp] = self._positions[tp] = first + count
                 self.history.processed.append(
@@ -413,10 +422,10 @@ class Member:
     def _who(self) -> Who:
         return Who(self.profile.group, self._member_id, self._generation, self.profile.instance)
 
-    async def _asked(self, api: Api, request: Any, parked: bool = False) -> Any:
-        """The answer, or None if none came. One that is held until others come is waited for longer."""
+    async def _asked(self, api: Api, request: Any, patience: float = SOON) -> Any:
+        """The answer, or None if none came; at the latest when the connection's own patience ends."""
         try:
-            with trio.move_on_after(inf if parked else SOON):
+            with trio.move_on_after(patience):
                 return await self._wire.ask(api, self._versions[api], request)
             raise trio.TooSlowError
         except GONE as gone:
@@ -464,4 +473,6 @@ def _gravity(code: int) -> int:
     return grave.index(CODES[code]) if code in grave else len(grave)
 
 
+QUIET: Final = TopicPartition("orders", 3)  # a partition to which nothing more comes from then on:
+QUIET_SINCE: Final = 8.0  # its offset is committed no more, and must stay
 TOPICS: Final = {"orders": 4, "payments": 3}  # that are there from beginning to end

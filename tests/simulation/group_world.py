@@ -26,9 +26,11 @@ import attrs
 import trio
 
 from rafka import server
+from rafka.broker import coordinator, group_settings
 from rafka.client.model import TopicPartition
 from rafka.config import Config
 from rafka.env import Env
+from rafka.machines.groups.registry import Limits
 from rafka.storage import journal
 from rafka.storage.backend import LogBackend
 
@@ -81,9 +83,9 @@ def steady() -> GroupScenario:
     )
 
 
+RETENTION_MS: Final = 20_000  # of offsets: less than anybody may ask for, and than a world lasts
 SETTINGS: Final = {
     "group.min.session.timeout.ms": "1000",
-    "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "3000",
 }
 
@@ -99,14 +101,18 @@ async def group_world(chance: Chance, scenario: GroupScenario) -> GroupHistory:
 
 @contextmanager
 def _small(segment_bytes: int, snapshot_facts: int) -> Iterator[None]:
-    """Small segments and frequent snapshots of the journal make rare ways common."""
-    make_backend = server.make_backend
+    """Small segments, frequent snapshots of the journal and impatience make rare ways common."""
+    make_backend, limits = server.make_backend, group_settings.limits
 
     def made(config: Config, env: Env) -> LogBackend:
         return small_segments(make_backend(config, env), segment_bytes)
 
+    def short(config: Config) -> Limits:
+        return attrs.evolve(limits(config), retention_ms=RETENTION_MS)
+
     with (
         mock.patch.object(server, "make_backend", made),
+        mock.patch.object(coordinator, "limits", short),
         mock.patch.object(journal, "SNAPSHOT_FACTS", snapshot_facts),
     ):
         yield
@@ -189,6 +195,7 @@ class _World:
             rebalance_s=dice.choice(REBALANCES) + (2.0 if steady else 0.0),
             instance=f"instance-{number}" if static else None,
             p_stall=self.scenario.p_stall,
+            p_impatient=0.0 if steady else 0.15,
         )
         if steady and static:
             # Range says the same in every life. A sticky member that has forgotten says something else.
@@ -220,7 +227,7 @@ class _World:
 
     def _born(self, name: str, profile: Profile, connect: Connect, dice: random.Random) -> Member:
         if self.calm:
-            profile = attrs.evolve(profile, p_stall=0.0)
+            profile = attrs.evolve(profile, p_stall=0.0, p_impatient=0.0)
         return Member(name, profile, connect, dice, self.history)
 
     async def _twins(self, connect: Connect) -> None:
@@ -262,7 +269,7 @@ class _World:
             slot.scope.deadline = inf
             if slot.member is not None:
                 slot.member.leave_at = inf
-                slot.member.profile = attrs.evolve(slot.member.profile, p_stall=0.0)
+                slot.member.profile = attrs.evolve(slot.member.profile, p_stall=0.0, p_impatient=0.0)
         await trio.sleep(SETTLING)
         calm_at = trio.current_time()
         await trio.sleep(WATCHED)
@@ -282,7 +289,9 @@ class _World:
             slot.scope.cancel()
         turn = max(slot.profile.turn_s for slot in self.slots)
         dues = {
-            group: heard + slot.profile.session_s + turn + NOTICED for group, (slot, heard) in dead.items()
+            # What cooperative members have to give each other takes them another round.
+            group: heard + slot.profile.session_s + (1 + slot.profile.cooperative) * turn + NOTICED
+            for group, (slot, heard) in dead.items()
         }
         for group, due in sorted(dues.items(), key=lambda item: item[1]):
             await trio.sleep_until(due)
