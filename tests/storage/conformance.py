@@ -7,7 +7,7 @@ Use it as
         async with running(MyBackend(...)) as backend:
             await promise(backend)
 
-The promises themselves are in `promises_of_reading` and `promises_of_keeping`.
+The promises themselves are in `promises_of_reading`, `promises_of_keeping` and `promises_of_transactions`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,17 @@ import trio
 
 from rafka.storage.backend import LogBackend
 
-from . import promises_of_keeping, promises_of_reading
+from . import promises_of_keeping, promises_of_reading, promises_of_transactions
 from .promises import PROMISES, Promise
 
-__all__ = ["Promise", "check_log_backend", "promises_of_keeping", "promises_of_reading", "running"]
+__all__ = [
+    "Promise",
+    "check_log_backend",
+    "promises_of_keeping",
+    "promises_of_reading",
+    "promises_of_transactions",
+    "running",
+]
 
 check_log_backend: pytest.MarkDecorator = pytest.mark.parametrize(
     "promise", PROMISES, ids=lambda check: check.__name__

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from rafka.broker.partition import Partition
 from rafka.env import real_env
+from rafka.records.batch import OVERHEAD, read_header
+from rafka.records.build import build
+from rafka.records.check import Accepted
+from rafka.records.record import Record
 from rafka.storage.backend import LogName, LogSettings
 from rafka.storage.embedded import EmbeddedBackend
 
@@ -102,3 +107,41 @@ async def test_kafkas_tool_finds_the_indexes_sane(tmp_path: Path) -> None:
     assert text.count("passed sanity check") == 6, text
     text = await trio.to_thread.run_sync(dump, script, indexes, "--verify-index-only")
     assert not COMPLAINTS.search(text), text
+
+
+async def test_kafkas_tool_reads_markers_and_what_was_aborted(tmp_path: Path) -> None:
+    script = kafka_tool()
+    backend = EmbeddedBackend(real_env(), str(tmp_path / "data"))
+    await backend.start()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(backend.run)
+        partition = Partition("t", 0, backend.open(NAME, LogSettings()))
+        for producer, committed in ((7, False), (8, True), (9, False)):
+            write_in_transaction(partition, producer)
+            partition.write_marker(
+                producer, 1, committed=committed, coordinator_epoch=5, now_ms=1_700_000_000_000
+            )
+        nursery.cancel_scope.cancel()
+    await backend.close()
+    [log] = (tmp_path / "data" / NAME).glob("*.log")
+
+    index = await trio.to_thread.run_sync(dump, script, [log.with_suffix(".txnindex")])
+    assert [line for line in index.splitlines() if line.startswith("version")] == [
+        "version: 0 producerId: 7 firstOffset: 0 lastOffset: 1 lastStableOffset: 2",
+        "version: 0 producerId: 9 firstOffset: 4 lastOffset: 5 lastStableOffset: 6",
+    ]
+    text = await trio.to_thread.run_sync(dump, script, [log], "--print-data-log", "--deep-iteration")
+    assert not COMPLAINTS.search(text), text
+    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", text) == [
+        ("ABORT", "5"),
+        ("COMMIT", "5"),
+        ("ABORT", "5"),
+    ]
+
+
+def write_in_transaction(partition: Partition, producer: int) -> None:
+    records = [Record(0, 1_700_000_000_000, b"key", b"value")]
+    batch = build(records, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    header = read_header(batch)
+    verified = partition.producers.verify(header, adds=True, now_ms=0)
+    partition.append(Accepted(header=header, pieces=[batch[OVERHEAD:]]), False, verified)
