@@ -43,7 +43,7 @@ def prepare(core: Core[Token], cause: Cause, now: Moment, out: Decision[Token]) 
     core.move_to(State.PREPARING)
     if core.gathering:
         _gather(core, now)
-    elif core.all_joined:
+    elif core.all_joined or not core.roster:  # ids that were given out are waited for by members only
         complete_join(core, now, out)
     else:
         core.join_until = now.at + _longest_rebalance(core)

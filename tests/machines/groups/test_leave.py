@@ -105,6 +105,18 @@ def test_an_id_given_back_makes_members_join_but_wakes_no_empty_group(world: Wor
     assert world.code(world.sync("ann", ann)) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_the_last_to_go_waits_for_nobody_who_was_only_given_an_id(world: World) -> None:
+    (ann,) = world.stable("ann")
+    pending = world.joined(world.join("bob")).member_id
+
+    world.leave(ann)
+
+    assert (world.state(), world.group.generation) == (State.EMPTY, 2)
+    world.join("bob", pending)
+    world.pass_time(0.01)
+    assert world.group.generation == 3
+
+
 def test_an_id_that_is_forgotten_disturbs_nobody(world: World) -> None:
     """CG-115"""
     (ann,) = world.stable("ann")
