@@ -51,6 +51,7 @@ REBALANCES: Final = (6.0, 8.0)
 SETTLING: Final = 2 * max(SESSIONS) + max(REBALANCES) + 4  # in which all that was stirred up comes to rest
 WATCHED: Final = 8.0  # for so long calm is looked at
 NOTICED: Final = 1.5  # a silence has to be noticed so soon after the session, and a turn of the others
+BOTH: Final = ("orders", "payments")
 GROUPS: Final = ("eager", "coop", "static")
 EAGER: Final = (("range",), ("roundrobin", "range"), ("range", "roundrobin"), ("sticky", "range"))
 
@@ -186,7 +187,8 @@ class _World:
     def _slot(self, group: str, number: int, dice: random.Random) -> _Slot:
         steady = self.scenario.steady
         static = group == "static"
-        topics = dice.choice((("orders",), ("orders", "payments"), ("orders", "payments")))
+        # Where members die, all read all: the offsets of what nobody reads any more may go.
+        topics = dice.choice((("orders",), BOTH, BOTH)) if steady else BOTH
         profile = Profile(
             group=group,
             topics={name: TOPICS[name] for name in topics},
