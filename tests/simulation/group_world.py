@@ -77,6 +77,13 @@ def in_memory() -> GroupScenario:
     return GroupScenario(Scenario(storage="memory:", faults=faults, fault_every=1.5, settings=SETTINGS))
 
 
+def page_cache() -> GroupScenario:
+    """Nothing waits for a sync: what is acknowledged outlives the process, and the power holds."""
+    faults = ("kill", "kill", "reset", "partition")
+    settings = {**SETTINGS, "durability": "page-cache"}
+    return GroupScenario(Scenario(faults=faults, fault_every=1.5, settings=settings))
+
+
 def steady() -> GroupScenario:
     faults = ("kill", "power loss", "power cut", "reset")
     return GroupScenario(

@@ -11,7 +11,7 @@ import pytest
 from .group_bugs import GROUP_BUGS
 from .group_history import GroupHistory
 from .group_judge import GroupVerdict, judge_groups
-from .group_world import GroupScenario, group_world, in_memory, rough, steady
+from .group_world import GroupScenario, group_world, in_memory, page_cache, rough, steady
 from .kit.runner import Chance
 from .trial import Trial, try_out
 
@@ -62,7 +62,7 @@ def test_what_members_saw_holds_in_memory_too() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [rough, steady, in_memory])
+@pytest.mark.parametrize("scenario", [rough, steady, page_cache, in_memory])
 @pytest.mark.parametrize("seed", MANY)
 def test_many_more_seeds(seed: int, scenario: Callable[[], GroupScenario]) -> None:
     found = trial(seed, scenario())
