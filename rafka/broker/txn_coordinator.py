@@ -7,6 +7,10 @@ An actor like the others (drain, decide, journal, answer), with a fifth verb:
 An outcome is durable before its first marker is written, and the client has its answer by
 then. Whatever a crash leaves decided and not finished is finished by the next start.
 It asks only outward: partitions, and the group coordinator; neither ever asks back.
+
+Most requests only add to a transaction, and end nothing. Where the page cache will do, and the
+task rests, such a one is decided in the step in which it is asked: all that would be
+done for it in a round is done at once, and nobody has to be woken.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ log = logging.getLogger(__name__)
 INBOX_SIZE: Final = 1024  # past this, the connections that ask wait to hand in their letter
 RETRY_S: Final = 0.5  # until markers that could not be written are tried again
 COORDINATOR_EPOCH: Final = 0  # there is one coordinator, and it never moves
+ADDING: Final = frozenset((ops.AddPartitionsToTxn, ops.AddOffsetsToTxn))
 GIVE_UP: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
@@ -88,6 +93,9 @@ class TxnCoordinator:
         self._now = env.now
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
         self._marked: dict[TxnKey, set[TopicPartition]] = {}  # of endings that are not finished yet
+        self._resting = False  # nothing lies in the inbox, and nothing is being finished
+        self._failed: Exception | None = None
+        self._wakes_ms = inf  # for deadlines, by the wall clock
         self._retry_at = inf
         self._forget_at = inf
         self._forget_every_s = 0.0
@@ -95,11 +103,15 @@ class TxnCoordinator:
 
     # --- asking ---------------------------------------------------------------------------
 
-    def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        if self._resting and type(op) in ADDING:
+            return self._at_once(envelope.org_id, op)  # type: ignore[no-any-return]
         return self._hand_in(envelope.org_id, op)
 
-    def add(self, org: OrgId, asked: Add) -> Later[ErrorCode]:
+    def add(self, org: OrgId, asked: Add) -> ErrorCode | Later[ErrorCode]:
         """Have partitions take part in a transaction. NONE once that would survive a crash."""
+        if self._resting:
+            return self._at_once(org, asked)  # type: ignore[no-any-return]
         return self._hand_in(org, asked)
 
     def takes_part(
@@ -120,7 +132,24 @@ class TxnCoordinator:
         """All that is remembered, for a snapshot."""
         return self._transactions.facts()
 
+    def _at_once(self, org: OrgId, op: Op[Any] | Add) -> Any:
+        """A round for this alone."""
+        facts: list[TxnFact] = []
+        answer = self._decide(op, org, facts, self._now_ms())
+        if facts:
+            try:
+                self._journal.put(facts)
+            except Exception as error:  # memory is ahead of the journal: the task has to end, and all with it
+                self._failed = error
+                self._inbox.poke()
+                raise
+            self._snapshots.look()
+            if self._transactions.look_again_ms < self._wakes_ms:
+                self._inbox.poke()
+        return answer
+
     def _hand_in(self, org: OrgId, op: Op[Any] | Add) -> Later[Any]:
+        self._resting = False
         waiter, answer = channel()
         return self._inbox.post(Letter(org, op, waiter), answer)
 
@@ -132,11 +161,16 @@ class TxnCoordinator:
         await self._finish(after_restart=True)
         task_status.started()
         while True:
-            letters = await self._inbox.drain(self._deadline())
+            deadline = self._deadline()
+            self._resting = journal.at_once
+            letters = await self._inbox.drain(deadline)
+            self._resting = False
+            if self._failed is not None:
+                raise self._failed
             now_ms = self._now_ms()
             facts = list(self._transactions.tick(now_ms))
             facts += self._forget()
-            answers = [self._decide(letter, facts, now_ms) for letter in letters]
+            answers = [self._decide(letter.op, letter.org, facts, now_ms) for letter in letters]
             journal.put(facts)
             if not journal.at_once:  # nobody is told of what a crash could take back
                 await journal.settled()
@@ -146,7 +180,7 @@ class TxnCoordinator:
                 self._snapshots.look()
 
     def _deadline(self) -> float:
-        open_until = self._transactions.deadline_ms
+        self._wakes_ms = open_until = self._transactions.look_again_ms
         if open_until < inf:  # it is over when more than its time has passed
             open_until = trio.current_time() + max(0.0, open_until + 1 - self._now_ms()) / 1000
         return min(open_until, self._retry_at, self._forget_at)
@@ -159,10 +193,9 @@ class TxnCoordinator:
 
     # --- deciding: nothing here awaits --------------------------------------------------------
 
-    def _decide(self, letter: Letter, facts: list[TxnFact], now_ms: int) -> object:
-        op = letter.op
+    def _decide(self, op: Op[Any] | Add, org: OrgId, facts: list[TxnFact], now_ms: int) -> object:
         try:
-            return self._handle(op, letter.org, now_ms, facts)
+            return self._handle(op, org, now_ms, facts)
         except KafkaError as refused:
             return refused.code if isinstance(op, Add) else op.refusal(refused.code, refused.message)
         except Exception:  # a mistake of ours must not end the broker: what has changed is in `facts`

@@ -7,7 +7,7 @@ Here one is asked before the other, so that neither has to know the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -27,6 +27,9 @@ from .topics import Topics
 from .txn_coordinator import Add, Offsets, TxnCoordinator
 from .txn_names import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 
+BUSY: Final = ErrorCode.CONCURRENT_TRANSACTIONS
+
+Answered: TypeAlias = ErrorCode | Later[ErrorCode]
 Written = list[tuple[Partition, int, ops.MarkerPartitionResult]]
 
 
@@ -66,7 +69,11 @@ class TxnRequests:
 
     def enter(self, entrance: Entrance) -> Refusals | Later[Refusals]:
         if entrance.adds:
-            return Later(self._enter, entrance)
+            asked = self._added(entrance)
+            code = self._coordinator.add(entrance.org, asked)
+            if isinstance(code, Later) or code is BUSY:
+                return Later(self._enter, entrance, asked, code)
+            return _refused(entrance, code)
         if not self._current().transactions.verification:
             return {}
         if not entrance.transactional_id:
@@ -76,10 +83,13 @@ class TxnRequests:
             place: self._coordinator.takes_part(entrance.org, *who, place) for place in entrance.partitions
         }
 
-    async def _enter(self, entrance: Entrance) -> Refusals:
+    @staticmethod
+    def _added(entrance: Entrance) -> Add:
         who = entrance.transactional_id, entrance.producer_id, entrance.producer_epoch
-        code = await self.add(entrance.org, Add(*who, entrance.partitions))
-        return {} if code == ErrorCode.NONE else dict.fromkeys(entrance.partitions, code)
+        return Add(*who, entrance.partitions)
+
+    async def _enter(self, entrance: Entrance, asked: Add, first: Answered) -> Refusals:
+        return _refused(entrance, await self._insist(entrance.org, asked, first))
 
     # --- offsets ---------------------------------------------------------------------------
 
@@ -92,36 +102,55 @@ class TxnRequests:
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
         """As a coordinator of groups: it takes offsets once the group is part of the transaction."""
         assert isinstance(op, TxnOffsetCommit)
-        return Later(self._commit_offsets, envelope, op)  # type: ignore[arg-type]
+        return self._commit_offsets(envelope, op)  # type: ignore[return-value]
 
-    async def _commit_offsets(self, envelope: Envelope, op: TxnOffsetCommit) -> OffsetCommitReply:
+    def _commit_offsets(
+        self, envelope: Envelope, op: TxnOffsetCommit
+    ) -> OffsetCommitReply | Later[OffsetCommitReply]:
         if not op.group_id:
             return op.refusal(ErrorCode.INVALID_GROUP_ID)
         if not op.transactional_id:
             return op.refusal(ErrorCode.INVALID_REQUEST)
         partition = OFFSETS_TOPIC, offsets_partition(op.group_id)
-        who = op.transactional_id, op.producer_id, op.producer_epoch
-        code = ErrorCode.NONE
-        if op.adds_group:
-            code = await self.add(envelope.org_id, Add(*who, [partition]))
+        if not op.adds_group:
+            return self._hand_over(envelope, op, partition, ErrorCode.NONE)
+        asked = Add(op.transactional_id, op.producer_id, op.producer_epoch, [partition])
+        code = self._coordinator.add(envelope.org_id, asked)
+        if isinstance(code, Later) or code is BUSY:
+            return Later(self._hand_over_later, envelope, op, asked, code)
+        return self._hand_over(envelope, op, partition, code)
+
+    async def _hand_over_later(
+        self, envelope: Envelope, op: TxnOffsetCommit, asked: Add, first: Answered
+    ) -> OffsetCommitReply:
+        code = await self._insist(envelope.org_id, asked, first)
+        answer = self._hand_over(envelope, op, asked.partitions[0], code)
+        return await answer.wait() if isinstance(answer, Later) else answer
+
+    def _hand_over(
+        self, envelope: Envelope, op: TxnOffsetCommit, partition: TopicPartition, code: ErrorCode
+    ) -> OffsetCommitReply | Later[OffsetCommitReply]:
+        """To the groups, if the group is part of the transaction."""
         if code == ErrorCode.NONE and (op.adds_group or self._current().transactions.verification):
             # Between this look and the letter to the groups nobody else runs. A transaction that ends from
             # here on is settled by a later letter: what was sent with it cannot count for the next one.
+            who = op.transactional_id, op.producer_id, op.producer_epoch
             code = self._coordinator.takes_part(envelope.org_id, *who, partition)
         if code != ErrorCode.NONE:
             return op.refusal(_told_of_offsets(code, op.abortable_known))
-        answer = self._groups.ask(envelope, op)
-        return await answer.wait() if isinstance(answer, Later) else answer
+        return self._groups.ask(envelope, op)
 
-    async def add(self, org: OrgId, asked: Add) -> ErrorCode:
+    async def _insist(self, org: OrgId, asked: Add, first: Answered) -> ErrorCode:
         """Have partitions take part; while the last transaction is still ending, try for a moment."""
         settings = self._current().transactions
         deadline = trio.current_time() + settings.retry_backoff_max_ms / 1000
+        answer = first
         while True:
-            code = await self._coordinator.add(org, asked).wait()
-            if code != ErrorCode.CONCURRENT_TRANSACTIONS or trio.current_time() >= deadline:
+            code = await answer.wait() if isinstance(answer, Later) else answer
+            if code is not BUSY or trio.current_time() >= deadline:
                 return code
             await trio.sleep(settings.retry_backoff_ms / 1000)
+            answer = self._coordinator.add(org, asked)
 
     # --- markers ---------------------------------------------------------------------------
 
@@ -205,6 +234,10 @@ def _by_producer(results: Iterable[ops.MarkerResult]) -> list[ops.MarkerResult]:
         )
         for producer_id, topics in producers.items()
     ]
+
+
+def _refused(entrance: Entrance, code: ErrorCode) -> Refusals:
+    return {} if code == ErrorCode.NONE else dict.fromkeys(entrance.partitions, code)
 
 
 def _told_of_offsets(code: ErrorCode, abortable_known: bool) -> ErrorCode:

@@ -6,7 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from rafka.broker.partition import Partition
+from rafka.storage.memory import MemoryBackend
+
 from .kit import SlowBackend, World, make_env, open_world
+from .producing import Home, Refusing
 
 
 @pytest.fixture
@@ -26,3 +30,16 @@ async def slow() -> AsyncIterator[World]:
         await world.create()
         backend.at_once = False
         yield world
+
+
+@pytest.fixture
+async def home() -> Home:
+    env = make_env()
+    return Home(env, MemoryBackend(env))
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Refusing:
+    refusing = Refusing()
+    monkeypatch.setattr(Partition, "write_marker", refusing.write_marker)
+    return refusing

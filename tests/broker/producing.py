@@ -8,12 +8,15 @@ from typing import Any
 import attrs
 import trio
 
-from rafka.errors import ErrorCode
+from rafka.broker.partition import Appended, Partition
+from rafka.env import Env
+from rafka.errors import ErrorCode, KafkaError
 from rafka.ops import log, txn
 from rafka.ops import offsets as offset_ops
 from rafka.records.batch import walk
 from rafka.records.control import Marker, read_marker
 from rafka.records.record import iterate
+from rafka.storage.memory import MemoryBackend
 
 from .kit import NOW, World, batch, fetch, found, produce, told
 
@@ -213,3 +216,31 @@ def marker_request(
         producer_id=producer.producer_id, transaction_result=committed, topics=topics, **fields
     )
     return txn.WriteTxnMarkers(markers=[marker])
+
+
+# --- what befalls a broker ---------------------------------------------------------------
+
+
+@attrs.frozen
+class Home:
+    """What outlives a broker: its logs, and the time."""
+
+    env: Env
+    backend: MemoryBackend
+
+
+class Refusing:
+    """Partitions that take no marker, for as long as a test wants."""
+
+    def __init__(self) -> None:
+        self.places: set[tuple[str, int]] = set()
+        self.asked = 0
+        real = Partition.write_marker
+
+        def write_marker(partition: Partition, *args: int, **options: int) -> Appended:
+            if (partition.name, partition.index) in self.places:
+                self.asked += 1
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "there is no room")
+            return real(partition, *args, **options)  # type: ignore[arg-type]
+
+        self.write_marker = write_marker

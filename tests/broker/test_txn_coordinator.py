@@ -1,68 +1,25 @@
-"""The task that decides how transactions go: deadlines, crashes in between, logs that refuse, crowds."""
+"""The task that decides how transactions go: transactions one by one, deadlines, crowds."""
 
 from __future__ import annotations
 
-import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.broker import txn_coordinator
-from rafka.broker.partition import Appended, Partition
 from rafka.config import Config, load
-from rafka.env import Env
-from rafka.errors import ErrorCode, KafkaError
+from rafka.errors import ErrorCode
 from rafka.machines.transactions.directory import Transactions
 from rafka.ops import log, txn
 from rafka.ops.base import Later
-from rafka.storage import journal as journals
 from rafka.storage.backend import LogSettings
 from rafka.storage.journal import JOURNAL
-from rafka.storage.memory import MemoryBackend
 
 from .kit import SlowBackend, World, make_env, open_world
-from .producing import Producer, a_producer, committed_values, group_offset, markers
+from .producing import Home, Producer, a_producer, committed_values, group_offset, markers
 
 NONE = ErrorCode.NONE
 BUSY = ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-@attrs.frozen
-class Home:
-    """What outlives a broker: its logs, and the time."""
-
-    env: Env
-    backend: MemoryBackend
-
-
-@pytest.fixture
-async def home() -> Home:
-    env = make_env()
-    return Home(env, MemoryBackend(env))
-
-
-class Refusing:
-    """Partitions that take no marker, for as long as a test wants."""
-
-    def __init__(self) -> None:
-        self.places: set[tuple[str, int]] = set()
-        self.asked = 0
-        real = Partition.write_marker
-
-        def write_marker(partition: Partition, *args: int, **options: int) -> Appended:
-            if (partition.name, partition.index) in self.places:
-                self.asked += 1
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "there is no room")
-            return real(partition, *args, **options)  # type: ignore[arg-type]
-
-        self.write_marker = write_marker
-
-
-@pytest.fixture
-def refusing(monkeypatch: pytest.MonkeyPatch) -> Refusing:
-    refusing = Refusing()
-    monkeypatch.setattr(Partition, "write_marker", refusing.write_marker)
-    return refusing
 
 
 def disk(world: World) -> SlowBackend:
@@ -278,141 +235,6 @@ async def test_ids_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -> 
         assert await busy.state() == "Ongoing"
 
 
-# --- crashes -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("committed", [True, False])
-async def test_what_was_decided_before_a_crash_is_finished_by_the_next_start(
-    home: Home, refusing: Refusing, committed: bool
-) -> None:
-    """TX-036. One partition has its marker from before: it is given no second one."""
-    async with open_world(backend=home.backend, env=home.env) as world:
-        await world.create(partitions=2)
-        producer = await a_producer(world)
-        await producer.begin(0, 1)
-        await producer.add_group()
-        await producer.write(b"a", index=0)
-        await producer.write(b"b", index=1)
-        await producer.send_offset(5)
-        refusing.places.add(("t", 1))
-        assert await producer.end(committed) is NONE
-        await wait_all_tasks_blocked()
-        assert (await producer.state()).startswith("Prepare")
-        assert await group_offset(world) == -1
-    refusing.places.clear()
-
-    async with open_world(backend=home.backend, env=home.env) as world:
-        producer.world = world
-
-        assert await producer.state() == ("CompleteCommit" if committed else "CompleteAbort")
-        assert await markers(world, index=0) == [(0, committed)]
-        assert await markers(world, index=1) == [(0, committed)]
-        assert await committed_values(world, index=1) == ([b"b"] if committed else [])
-        assert await group_offset(world, stable=True) == (5 if committed else -1)
-
-
-async def test_a_start_writes_no_marker_for_what_is_complete(home: Home) -> None:
-    async with open_world(backend=home.backend, env=home.env) as world:
-        await world.create()
-        producer = await a_producer(world)
-        await producer.begin(0)
-        await producer.write(b"a")
-        await producer.end(True)
-        await producer.complete()
-        end = world.partition().log.end_offset
-
-    for _ in range(3):
-        async with open_world(backend=home.backend, env=home.env) as world:
-            assert world.partition().log.end_offset == end
-
-
-async def test_a_snapshot_holds_transactions_as_of_one_moment(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journals, "SNAPSHOT_FACTS", 10)
-    async with open_world(backend=home.backend, env=home.env) as world:
-        await world.create()
-        done = await a_producer(world, "done", bumps=True)
-        for _ in range(20):
-            await done.write(b"a")
-            await done.end(True)
-        half = await a_producer(world, "half", bumps=True)
-        await half.write(b"b")
-        await wait_all_tasks_blocked()
-        seen = await done.seen(), await half.seen()
-        assert world.backend.open(JOURNAL, LogSettings()).start_offset > 0, (
-            "what a snapshot covers was cut off"
-        )
-
-    async with open_world(backend=home.backend, env=home.env) as world:
-        done.world = half.world = world
-        assert (await done.seen(), await half.seen()) == seen
-        assert await done.write(b"c") is NONE
-        assert await half.end(True) is NONE
-
-
-# --- logs that refuse ------------------------------------------------------------------------------
-
-
-async def test_a_log_that_takes_no_marker_is_asked_until_it_does(
-    world: World, refusing: Refusing, autojump_clock: MockClock
-) -> None:
-    await world.create("u")
-    producer = await a_producer(world)
-    await producer.begin(0)
-    await producer.begin(0, topic="u")
-    await producer.write(b"a")
-    await producer.write(b"b", topic="u")
-    refusing.places.add(("t", 0))
-
-    assert await producer.end(True) is NONE, "the outcome is durable: it will be so"
-    await trio.sleep(10)
-    waiting = await producer.state(), await committed_values(world), await committed_values(world, "u")
-    assert await producer.begin(0) is BUSY
-    refusing.places.clear()
-
-    assert waiting == ("PrepareCommit", [], [b"b"])
-    assert refusing.asked < 30
-    assert await producer.complete() == "CompleteCommit"
-    assert await committed_values(world) == [b"a"]
-    assert await markers(world, "u") == [(0, True)], "the other one is not asked again"
-
-
-async def test_a_transaction_that_cannot_be_finished_is_in_nobody_s_way(
-    world: World, refusing: Refusing, autojump_clock: MockClock
-) -> None:
-    await world.create("u")
-    stuck = await a_producer(world, "stuck")
-    await stuck.begin(0)
-    await stuck.write(b"a")
-    refusing.places.add(("t", 0))
-    await stuck.end(True)
-
-    other = await a_producer(world, "other", bumps=True)
-    for _ in range(5):
-        assert await other.write(b"b", topic="u") is NONE
-        assert await other.end(True) is NONE
-
-    assert await committed_values(world, "u") == [b"b"] * 5
-    assert await stuck.state() == "PrepareCommit"
-
-
-async def test_a_write_waits_a_moment_for_the_end_of_the_transaction_before(
-    world: World, refusing: Refusing, autojump_clock: MockClock
-) -> None:
-    """U6: the broker asks itself again; after that the client has to."""
-    producer = await a_producer(world, bumps=True)
-    await producer.write(b"a")
-    refusing.places.add(("t", 0))
-    await producer.end(True)
-
-    began = trio.current_time()
-    refused = await producer.write(b"b")
-
-    assert refused is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert trio.current_time() - began == pytest.approx(0.1, abs=0.03)
-
-
 # --- crowds -----------------------------------------------------------------------------------------
 
 
@@ -556,3 +378,52 @@ async def test_a_journal_that_fails_ends_the_broker() -> None:
             await world.create()
             backend.journal.fail("the disk is gone")
             await a_producer(world)
+
+
+async def test_what_only_adds_is_answered_at_once_where_the_page_cache_will_do(world: World) -> None:
+    producer = await a_producer(world, bumps=True)
+    await wait_all_tasks_blocked()
+
+    answers = [world.answer(producer.addition(0)), world.answer(producer.batch(b"a"))]
+
+    assert not any(isinstance(answer, Later) for answer in answers)
+
+
+async def test_what_comes_behind_an_end_waits_its_turn(world: World) -> None:
+    producer = await a_producer(world)
+    await producer.begin(0)
+    await wait_all_tasks_blocked()
+
+    ending, adding = world.answer(producer.ending()), world.answer(producer.addition(0))
+
+    assert isinstance(adding, Later)
+    assert (await ending.wait()).error_code is NONE
+    [result] = (await adding.wait()).results_by_transaction
+    assert result.topic_results[0].results_by_partition[0].partition_error_code is BUSY, "it was ended before"
+
+
+async def test_a_short_transaction_that_opens_beside_long_ones_has_its_deadline(
+    world: World, autojump_clock: MockClock
+) -> None:
+    """The task sleeps until the long one's deadline, and is woken to set itself an earlier one."""
+    long, short = await a_producer(world, "long"), await a_producer(world, "short", timeout_ms=500)
+    await long.begin(0)
+    await wait_all_tasks_blocked()
+    await short.begin(0)
+
+    await trio.sleep(0.51)
+
+    assert (await short.state(), await long.state()) == ("CompleteAbort", "Ongoing")
+
+
+async def test_a_journal_that_fails_for_what_is_decided_at_once_ends_the_broker_too(home: Home) -> None:
+    with pytest.RaisesGroup(pytest.RaisesExc(Exception, match="the disk is gone"), flatten_subgroups=True):
+        async with open_world(backend=home.backend, env=home.env) as world:
+            await world.create()
+            producer = await a_producer(world)
+            await wait_all_tasks_blocked()
+            home.backend.open(JOURNAL, LogSettings()).failed = "the disk is gone"
+            answer = world.answer(producer.addition(0))
+            assert not isinstance(answer, Later)
+            assert answer.results_by_transaction[0].topic_results[0].results_by_partition[0] != NONE
+            await trio.sleep_forever()

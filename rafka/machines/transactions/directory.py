@@ -198,6 +198,11 @@ class Transactions:
     # --- time -----------------------------------------------------------------------------------
 
     @property
+    def look_again_ms(self) -> float:
+        """A time not after the next deadline. It may be that of a transaction which has ended since."""
+        return self._deadlines[0][0] if self._deadlines else inf
+
+    @property
     def deadline_ms(self) -> float:
         """When the next open transaction has lasted too long, by the wall clock."""
         deadlines = self._deadlines
