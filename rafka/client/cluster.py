@@ -59,6 +59,7 @@ class Cluster:
         self.cluster_id: str | None = None
         self.controller_id: int | None = None
         self.generation = 0  # grows with every refresh
+        self.learned = trio.Event()  # set by the next refresh, which puts another in its place
         self._nursery = nursery
         self._bootstrap = tuple(bootstrap)
         self._wanted: set[str] = set()
@@ -210,6 +211,8 @@ class Cluster:
             self.topics[info.name] = info
         self.generation += 1
         self._refreshed_at = trio.current_time()
+        self.learned.set()
+        self.learned = trio.Event()
 
     def _learn_nodes(self, reply: MetadataReply) -> None:
         if reply.brokers:

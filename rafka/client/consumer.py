@@ -374,8 +374,14 @@ class Consumer:
         self._stir()
 
     async def find_leaders(self) -> None:
-        """Ask again while a partition has no leader. A task of the consumer's, for as long as it lives."""
+        """Ask again while a partition has no leader. A task of the consumer's, for as long as it lives.
+
+        Others ask for the metadata too, and what they are told may be that there is a leader again.
+        """
         while True:
-            await trio.sleep(self._cluster.settings.retry_most)
+            with trio.move_on_after(self._cluster.settings.retry_most):
+                await self._cluster.learned.wait()
+                self._stir()
+                continue
             if any(self._cluster.leader(target) is None for target in self._partitions):
                 await self._learn_anew(0)

@@ -180,6 +180,27 @@ async def test_a_leader_that_steps_down_is_asked_again_after_a_while(
         assert await read(consumer, 2) == [0, 1]
 
 
+async def test_reading_goes_on_when_somebody_else_learns_of_the_leader(
+    network: Network, autojump_clock: MockClock, broker: ScriptedBroker
+) -> None:
+    fill(broker, 2)
+    async with (
+        connect("broker", dial=network.dial) as client,
+        client.consumer({ONE: Beginning()}) as consumer,
+    ):
+        assert await read(consumer, 2) == [0, 1]
+        broker.leader = -1
+        await client.cluster.refresh()
+        await trio.sleep(0.7)  # the fetch under way has ended, and the consumer has not yet asked by itself
+
+        broker.leader = 1
+        await client.cluster.refresh()
+
+        fill(broker, 2)
+        with trio.fail_after(0.1):
+            assert await read(consumer, 2) == [2, 3]
+
+
 async def test_a_broker_that_hangs_up_is_dialled_again(
     network: Network, autojump_clock: MockClock, broker: ScriptedBroker
 ) -> None:
