@@ -8,7 +8,7 @@ from typing import Final
 
 from .connected import add_command, add_json
 from .output import DONE, FAILED, CommandError, print_json
-from .segments import Dump, dump_index, dump_log, dump_time_index
+from .segments import Dump, dump_index, dump_log, dump_time_index, dump_txn_index
 
 DESCRIPTION = "Look into the segment files of a partition, rafka's or Kafka's. No broker is needed."
 
@@ -17,7 +17,12 @@ EXAMPLES = """\
   rafka log dump 00000000000000000000.log --records
 """
 
-READERS: Final = {".log": dump_log, ".index": dump_index, ".timeindex": dump_time_index}
+READERS: Final = {
+    ".log": dump_log,
+    ".index": dump_index,
+    ".timeindex": dump_time_index,
+    ".txnindex": dump_txn_index,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         commands,
         "dump",
         _dump,
-        "print the batches of .log files and the entries of .index and .timeindex files",
+        "print the batches of .log files and the entries of .index, .timeindex and .txnindex files",
         """\
   rafka log dump 00000000000000000000.log               a line for each batch, checksums verified
   rafka log dump 00000000000000000000.log --records     and its records
@@ -56,7 +61,7 @@ def _dump(args: argparse.Namespace) -> int:
     for path in args.files:
         reader = READERS.get(path.suffix)
         if reader is None:
-            raise CommandError(f"{path}: not a .log, .index or .timeindex file")
+            raise CommandError(f"{path}: not a .log, .index, .timeindex or .txnindex file")
         if not args.json:
             print(f"Dumping {path}")
         dump = Dump(records=args.records, deep=args.deep)

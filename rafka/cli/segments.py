@@ -19,6 +19,7 @@ from ..records.batch import OVERHEAD, BatchHeader, crc_of, read_header
 from ..records.compress import NAMES
 from ..records.control import read_marker
 from ..records.record import Record, iterate
+from ..storage.aborted import ENTRY, unpacked
 
 Line = dict[str, object]
 
@@ -234,6 +235,43 @@ def _time_fault(headers: list[BatchHeader], timestamp: int, offset: int) -> str 
         return "no batch holds this offset"
     if holding[0].max_timestamp < timestamp:
         return f"the batch there is not later than {holding[0].max_timestamp}"
+    return None
+
+
+# --- .txnindex -----------------------------------------------------------------------
+
+
+def dump_txn_index(path: Path, dump: Dump) -> Iterator[Line]:
+    """Each aborted transaction whose marker is in the .log; with `deep` the marker is looked up there."""
+    headers = _positions(path).values() if dump.deep else ()
+    markers = {header.base_offset: header for header in headers if header.control}
+    data = path.read_bytes()
+    before = base_offset_of(path) - 1
+    for range_ in unpacked(data[: len(data) - len(data) % ENTRY.size]):
+        line: Line = {
+            "producer_id": range_.producer_id,
+            "first_offset": range_.first_offset,
+            "last_offset": range_.last_offset,
+            "last_stable_offset": range_.last_stable_offset,
+        }
+        words = None
+        if range_.last_offset <= before:
+            words = "its marker is not above the one before it"
+        elif range_.first_offset >= range_.last_offset:
+            words = "its marker is not above its first record"
+        elif dump.deep:
+            words = _marker_fault(markers.get(range_.last_offset), range_.producer_id)
+        before = range_.last_offset
+        yield dump.fault(line, words)
+    if len(data) % ENTRY.size:
+        yield dump.fault({"size": len(data)}, "the last entry is cut short")
+
+
+def _marker_fault(header: BatchHeader | None, producer_id: int) -> str | None:
+    if header is None:
+        return "there is no marker at its last offset"
+    if header.producer_id != producer_id:
+        return f"the marker there is of producer {header.producer_id}"
     return None
 
 

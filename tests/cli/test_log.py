@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rafka.cli import main
-from rafka.cli.segments import Dump, Line, dump_index, dump_log, dump_time_index
+from rafka.cli.segments import Dump, Line, dump_index, dump_log, dump_time_index, dump_txn_index
 from rafka.records.batch import OVERHEAD, read_header, sealed, write_header
 from rafka.records.build import build
 from rafka.records.control import build_marker
@@ -140,6 +140,30 @@ def test_a_time_index_is_held_against_its_log(segment: Path) -> None:
     ]
 
 
+def test_aborted_transactions_are_held_against_their_markers(segment: Path) -> None:
+    ranges = [(7, 100, 103), (8, 100, 103), (7, 104, 104), (7, 101, 105)]
+    index = segment.with_suffix(".txnindex")
+    index.write_bytes(b"".join(struct.pack(">hqqqq", 0, *one, one[2] + 1) for one in ranges) + b"cut")
+    dump = Dump(deep=True)
+
+    lines = list(dump_txn_index(index, dump))
+
+    assert lines[0] == {
+        "producer_id": 7,
+        "first_offset": 100,
+        "last_offset": 103,
+        "last_stable_offset": 104,
+    }
+    assert [one.get("fault") for one in lines[1:]] == [
+        "its marker is not above the one before it",
+        "its marker is not above its first record",
+        "there is no marker at its last offset",
+        "the last entry is cut short",
+    ]
+    index.write_bytes(struct.pack(">hqqqq", 0, 8, 100, 103, 104))
+    assert [one.get("fault") for one in dump_txn_index(index, dump)] == ["the marker there is of producer 7"]
+
+
 def test_the_command_exits_with_1_where_something_is_damaged(
     segment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,5 +181,5 @@ def test_what_is_no_segment_file_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert main(["log", "dump", str(tmp_path / "x.txt")]) == 1
     assert main(["log", "dump", str(tmp_path / "1.log")]) == 1
     errors = capsys.readouterr().err
-    assert "not a .log, .index or .timeindex file" in errors
+    assert "not a .log, .index, .timeindex or .txnindex file" in errors
     assert "No such file" in errors
