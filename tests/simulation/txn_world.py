@@ -46,10 +46,16 @@ class Pipeline:
     replaced_every: float = 1.5
     pause: float = 3.0  # how long a worker may freeze
     storage: str = "file:/data"
+    durability: str = "fsync"
 
 
 async def txn_world(chance: Chance, pipeline: Pipeline) -> PipelineHistory:
-    scenario = Scenario(faults=pipeline.faults, fault_every=pipeline.fault_every, storage=pipeline.storage)
+    scenario = Scenario(
+        faults=pipeline.faults,
+        fault_every=pipeline.fault_every,
+        storage=pipeline.storage,
+        settings={"durability": pipeline.durability},
+    )
     machine = Machine(chance)
     dice = chance.stream("config")
     config, segment_bytes = config_of(dice, scenario), dice.choice((2000, 20_000, 1 << 20))
