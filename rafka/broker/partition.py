@@ -24,7 +24,7 @@ import trio
 from ..errors import ErrorCode, KafkaError
 from ..machines.producers import Ended, Producers, Verification
 from ..ops.log import AbortedTransaction
-from ..records.batch import BatchHeader, placed, read_header, walk
+from ..records.batch import BatchHeader, end_of, placed, read_header
 from ..records.check import Accepted
 from ..records.control import Marker, build_marker, read_marker
 from ..storage.aborted import AbortedRange
@@ -93,10 +93,8 @@ class Partition:
         index = self.log.aborted
         if not index or not records:
             return ()
-        found = index.collect(offset, self.log.end_offset)
-        if len(found) > FEW_ABORTED:
-            upto = max((header.next_offset for _, header in walk(records)), default=offset)
-            found = [range_ for range_ in found if range_.first_offset < upto]
+        few = index.count_from(offset) <= FEW_ABORTED
+        found = index.collect(offset, self.log.end_offset if few else end_of(records))
         return [
             AbortedTransaction(producer_id=range_.producer_id, first_offset=range_.first_offset)
             for range_ in found

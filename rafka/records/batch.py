@@ -41,6 +41,7 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _unpack = _HEADER.unpack_from
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
+_unpack_int32 = _INT32.unpack_from
 _SEQUENCES: Final = 1 << 31  # producers count to 2**31 - 1 and start again at 0
 
 
@@ -165,6 +166,17 @@ def walk(buf: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield at, header
         at += size
+
+
+def end_of(buf: Buffer) -> int:
+    """The offset after the last whole batch; -1 where there is none. Faster than `walk`."""
+    at, last, end = 0, -1, len(buf)
+    while at + OVERHEAD <= end:
+        size = LOG_OVERHEAD + _unpack_int32(buf, at + 8)[0]
+        if size < OVERHEAD or at + size > end:
+            break
+        at, last = at + size, at
+    return -1 if last < 0 else read_header(buf, last).next_offset
 
 
 def crc_of(buf: Buffer, at: int, size: int) -> int:

@@ -57,13 +57,18 @@ class AbortedIndex:
         self._stables.append(range_.last_stable_offset)
         return True
 
+    def count_from(self, offset: int) -> int:
+        """How many have their markers at `offset` or above."""
+        return len(self._lasts) - bisect_left(self._lasts, offset)
+
     def collect(self, offset: int, upto: int) -> list[AbortedRange]:
         """All that a reader of the records from `offset` up to `upto` has to know of."""
         found = []
+        firsts, stables = self._firsts, self._stables
         for at in range(bisect_left(self._lasts, offset), len(self._lasts)):
-            if self._firsts[at] < upto:
+            if firsts[at] < upto:
                 found.append(self._range(at))
-            if self._stables[at] >= upto:
+            if stables[at] >= upto:
                 break  # what was decided after this begins at `upto` or above
         return found
 

@@ -13,6 +13,7 @@ from rafka.records.batch import (
     OVERHEAD,
     TRANSACTIONAL_BIT,
     crc_of,
+    end_of,
     place,
     placed,
     read_header,
@@ -92,6 +93,14 @@ def test_a_walk_gives_whole_batches_and_no_piece_of_one() -> None:
     assert [at for at, _ in walk(log[:-1], 3)] == [3]
     assert [at for at, _ in walk(log[: 3 + len(first) + 60], 3)] == [3]
     assert list(walk(b"")) == []
+
+
+def test_the_end_is_that_of_the_last_whole_batch() -> None:
+    first, second = batch(b"a", base_offset=10), batch(b"b", b"c", base_offset=11)
+
+    assert end_of(first + second) == 13
+    assert end_of(first + second[:-1]) == end_of(first + second[:60]) == end_of(first + bytes(200)) == 11
+    assert end_of(first[:-1]) == end_of(b"") == -1
 
 
 def test_a_walk_ends_at_what_is_no_batch() -> None:

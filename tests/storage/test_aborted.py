@@ -28,6 +28,7 @@ def test_a_reader_is_told_of_all_that_overlap_what_it_reads() -> None:
     assert spans(index.collect(5, 6)) == [(5, 9)]
     assert spans(index.collect(10, 20)) == []
     assert spans(index.collect(25, 100)) == []
+    assert [index.count_from(offset) for offset in (0, 5, 24, 25)] == [3, 2, 1, 0]
 
 
 def test_one_that_began_before_and_ended_after_others_is_told_of() -> None:
