@@ -19,28 +19,15 @@ from rafka.broker.txn_coordinator import TxnCoordinator
 from rafka.broker.txn_names import OFFSETS_TOPIC
 from rafka.errors import ErrorCode, KafkaError
 from rafka.machines.groups.offsets import Offsets
-from rafka.machines.producers import Producers
 from rafka.machines.transactions import directory, rules
 from rafka.machines.transactions.model import UNKNOWN, TxnState
 from rafka.machines.unstable import Unstable
-from rafka.storage.journal import Journal
 
 Bug = Callable[[], AbstractContextManager[object]]
 
 
 def _in_place_of(owner: Any, name: str, wrong: Any) -> Bug:
     return lambda: mock.patch.object(owner, name, wrong)
-
-
-@contextmanager
-def _decided_in_memory_only() -> Iterator[None]:
-    """Markers are written, and producers told, before the outcome would survive a loss of power."""
-
-    async def at_once(journal: Journal) -> None:
-        await trio.lowlevel.checkpoint()
-
-    with mock.patch.object(Journal, "settled", at_once):
-        yield
 
 
 @contextmanager
@@ -146,23 +133,6 @@ def _open_ones_are_not_recovered() -> Iterator[None]:
 
 
 @contextmanager
-def _a_marker_leaves_the_epoch_alone() -> Iterator[None]:
-    """A partition that has seen the end of a transaction takes batches of the old epoch as before."""
-    apply_marker = Producers._apply_marker
-
-    def lenient(producers: Producers, header: Any, marker: Any) -> Any:
-        before = producers.by_id.get(header.producer_id)
-        epoch = None if before is None else before.epoch
-        ended = apply_marker(producers, header, marker)
-        if epoch is not None:
-            producers.by_id[header.producer_id].epoch = epoch
-        return ended
-
-    with mock.patch.object(Producers, "_apply_marker", lenient):
-        yield
-
-
-@contextmanager
 def _offsets_may_come_late() -> Iterator[None]:
     """Offsets are taken though their transaction has ended since its coordinator was asked."""
     takes_part = TxnCoordinator.takes_part
@@ -180,7 +150,6 @@ def _nobody_is_late(*_: object) -> tuple[()]:
 
 
 TXN_BUGS: Final[Mapping[str, Bug]] = {
-    "an outcome is told before it is durable": _decided_in_memory_only,
     "readers of committed records are not told who was aborted": _in_place_of(
         Partition, "aborted", lambda *_: ()
     ),
@@ -195,7 +164,6 @@ TXN_BUGS: Final[Mapping[str, Bug]] = {
     "offsets count though their transaction was aborted": _offsets_count_whatever_happens,
     "offsets are not settled": _offsets_are_not_waited_for,
     "offsets may come after the end": _offsets_may_come_late,
-    "a marker leaves the epoch alone": _a_marker_leaves_the_epoch_alone,
     "open transactions are not recovered": _open_ones_are_not_recovered,
     "nothing times out": _in_place_of(directory.Transactions, "tick", _nobody_is_late),
 }
