@@ -20,6 +20,7 @@ from .vocabulary import CannotAsk
 
 PARTITIONS = 6
 ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+SEEN_BELOW = ("roundrobin", "sticky")  # shared alike among different libraries
 
 
 @pytest.fixture(params=[*CHOSEN, "rafka"])
@@ -35,7 +36,10 @@ def shared_topic(broker: Broker, name: str) -> str:
     return name
 
 
-@pytest.mark.parametrize("assignor", ASSIGNORS)
+@pytest.mark.parametrize(
+    "assignor",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one in SEEN_BELOW)) for one in ASSIGNORS],
+)
 def test_members_come_and_go_under_load(
     broker: Broker, shared_topic: str, library: str, assignor: str
 ) -> None:

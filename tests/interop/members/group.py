@@ -177,7 +177,14 @@ class Company:
         self.until(f"{partitions} partitions to be shared by {names}", shared, within)
 
     def until_read(self, values: set[str]) -> None:
-        self.until("all records to be read", lambda: values <= self.diary.values())
+        def missing() -> set[str]:
+            return values - self.diary.values()
+
+        try:
+            self.until("all records to be read", lambda: not missing())
+        except AssertionError as error:
+            last = dict(sorted(self.diary.read_places()))
+            raise AssertionError(f"{error}; missing {sorted(missing())[:10]}; read up to {last}") from None
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,10 @@ from ..vocabulary import CannotAsk
 from .diary import Pen, Plan
 
 # kafka-python 3.0 forgets an assignment whose SyncGroup is answered after the poll that asked for it has
-# ended: then it is a member that reads nothing. So a poll of its is long enough for a rebalance.
+# ended: then it is a member that reads nothing. So a poll of its is long enough for a rebalance, or for two
+# where it has nothing yet: a poll ends with the first records.
 POLL_MS: Final = 1000 if VERSION >= (3, 0) else 100
+FIRST_POLL_MS: Final = 5000 if VERSION >= (3, 0) else 100
 HOME: Final = "kafka.coordinator.assignors."
 ASSIGNORS: Final = {
     "range": ("range", "RangePartitionAssignor"),
@@ -82,8 +84,9 @@ def consume(plan: Plan, pen: Pen, stop: threading.Event) -> None:
 
 def polled(consumer: Any) -> list[Any]:
     """The next records. Where nobody listens, kafka-python 3.0 may raise, and one tries again."""
+    patience = POLL_MS if consumer.assignment() else FIRST_POLL_MS
     try:
-        return [record for records in consumer.poll(timeout_ms=POLL_MS).values() for record in records]
+        return [record for records in consumer.poll(timeout_ms=patience).values() for record in records]
     except KafkaConnectionError:
         time.sleep(0.1)
         return []
