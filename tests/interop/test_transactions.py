@@ -158,7 +158,7 @@ def _through_three_topics(
     filling = threading.Thread(target=fill, args=(library, broker.bootstrap, topics[0], PARTITIONS, records))
     filling.start()
     stages = [
-        Stage(library_name, source, target, f"{name}-{target}")
+        Stage(library_name, source, target, f"{name}-{target}", 2 if library.KNOWS_GENERATIONS else 1)
         for source, target in itertools.pairwise(topics)
     ]
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from .vocabulary import TIMEOUT_S, Fenced, transformed
 
 T = TypeVar("T")
+KNOWS_GENERATIONS: Final = False
 
 
 class _Loop:

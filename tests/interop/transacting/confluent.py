@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -18,6 +18,7 @@ from confluent_kafka import (
 
 from .vocabulary import TIMEOUT_S, Fenced, transformed
 
+KNOWS_GENERATIONS: Final = True
 _REPLACED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -14,7 +14,7 @@ from kafka.structs import OffsetAndMetadata
 
 from .vocabulary import TIMEOUT_S, Fenced, transformed
 
-KNOWS_GENERATIONS = int(kafka.__version__.split(".")[0]) >= 3  # can tell them along with offsets
+KNOWS_GENERATIONS: Final = int(kafka.__version__.split(".")[0]) >= 3
 
 
 def _call(act: Callable[..., Any], *args: Any) -> Any:

@@ -15,7 +15,6 @@ from tests.brokers import ROOT
 
 from .vocabulary import Library
 
-WORKERS = 2  # of each stage
 DEADLINE_S = 240.0
 IN_ONE_TRANSACTION = 100
 
@@ -26,6 +25,7 @@ class Stage:
     source: str
     target: str
     group: str
+    workers: int
 
 
 def fill(library: Library, bootstrap: str, topic: str, partitions: int, records: int) -> None:
@@ -48,7 +48,7 @@ def run_pipeline(
 ) -> list[bytes]:
     """What is at its end once as much is there as there should be, or more."""
     dice = random.Random(records)
-    names = [(stage, f"{stage.group}-{n}") for stage in stages for n in range(WORKERS)]
+    names = [(stage, f"{stage.group}-{n}") for stage in stages for n in range(stage.workers)]
     running = {name: _start(bootstrap, stage, name) for stage, name in names}
     deadline, look_at = time.monotonic() + DEADLINE_S, 0.0
     kill_at = time.monotonic() + 3

@@ -33,6 +33,14 @@ class Transactional(Protocol):
 
 
 class Library(Protocol):
+    @property
+    def KNOWS_GENERATIONS(self) -> bool:
+        """Whether it tells along with offsets which member of the group sends them (KIP-447).
+
+        Where it does not, nobody can tell a member that has lost a partition meanwhile from
+        its owner, and only one at a time may work.
+        """
+
     def producer(
         self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000
     ) -> AbstractContextManager[Transactional]:
