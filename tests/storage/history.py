@@ -60,6 +60,9 @@ class History:
         self.numbers = count()
         self.stories: dict[LogName, Story] = {}
         self.compacting: set[LogName] = set()  # one at a time per log, as compaction promises
+        # Whose deletion was cut short: a loss of power may bring back what seems to be gone. Brokers
+        # never use the name of a deleted log again, and delete at the next start what nobody owns.
+        self.retired: set[LogName] = set()
 
     async def live(self, steps: int) -> None:
         """One life, up to so many steps or the end of all power."""
@@ -89,6 +92,8 @@ class History:
     async def _step(self, backend: EmbeddedBackend) -> None:
         rng = self.rng
         name = rng.choice(NAMES)
+        if name in self.retired:
+            return
         log = backend.open(name, PREALLOCATED if name == NAMES[2] else SETTINGS)
         story = self.stories.setdefault(name, Story())
         log.on_flushed = lambda: self._flushed(log, story)
@@ -171,6 +176,8 @@ class History:
                     lossless and any(batch != b"?" for batch in story.batches.values())
                 )
                 assert not expected or story.unsure, f"{name} is gone"
+                if story.unsure:
+                    self.retired.add(name)
                 del self.stories[name]
                 continue
             log = backend.open(name, SETTINGS)
