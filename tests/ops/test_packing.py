@@ -93,7 +93,11 @@ def test_every_op_that_has_a_route_can_be_packed() -> None:
 
 
 def test_no_file_of_ops_is_forgotten() -> None:
-    files = {module.name for module in pkgutil.iter_modules(rafka.ops.__path__)} - {"base", "packing", "features"}
+    files = {module.name for module in pkgutil.iter_modules(rafka.ops.__path__)} - {
+        "base",
+        "packing",
+        "features",
+    }
 
     assert files == {module.__name__.rpartition(".")[2] for module in packing.MODULES}
 
