@@ -7,12 +7,15 @@ what they would see of Apache Kafka.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 50
+REMEMBERED: Final = 1000  # groups whose partition need not be worked out again
 
 
+@lru_cache(maxsize=REMEMBERED)
 def offsets_partition(group_id: str) -> int:
     """Java's hash of the name, without its sign, over the number of partitions."""
     value = 0
