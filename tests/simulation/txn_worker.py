@@ -110,6 +110,16 @@ class Worker:
                 await self._wire.hang_up()
                 await self._reader.wire.hang_up()
 
+    async def leave_open(self, target: Topic) -> None:
+        """Begin a transaction and vanish: nobody will come for this id any more."""
+        await self._init()
+        attempt = self._attempt()
+        attempt.values.append(f"nothing{MARK}{attempt.name}")
+        if not self._bumps:
+            await self._add_partitions(target, {0: attempt.values})
+        await self._produce(target, 0, attempt.values)
+        await self._wire.hang_up()
+
     # --- one transaction ------------------------------------------------------------------
 
     async def _transaction(

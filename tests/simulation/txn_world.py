@@ -89,6 +89,8 @@ async def _play(
             reader = CommittedReader(name, connect, chance.stream(name), history)
             world.start_soon(reader.follow, target, read, name=name)
         await _work(chance, pipeline, connect, (source, target), (inputs, history), nemesis, net)
+        orphan = Worker("orphan", 0, connect, chance.stream("orphan"), history, wall_clock)
+        await orphan.leave_open(target)
         read.set()
         await trio.sleep(LONGEST_S + GRACE_S)
         final = CommittedReader("final", connect, chance.stream("final"), history)
