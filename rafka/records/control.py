@@ -43,7 +43,7 @@ def build_marker(
     leader_epoch: int = -1,
     log_append_time: bool = False,
 ) -> bytes:
-    """The batch that ends a transaction. `log_append_time`: it says so of its time, as its topic's others do."""
+    """The batch that ends a transaction. `log_append_time`: it says so of its time, as others there."""
     key = _KEY.pack(_VERSION, END_TXN_COMMIT if committed else END_TXN_ABORT)
     value = _VALUE.pack(_VERSION, coordinator_epoch)
     return build(
