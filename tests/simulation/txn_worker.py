@@ -103,6 +103,9 @@ class Worker:
                 upto = values[-1].offset + 1
                 if await self._transaction([seen.value for seen in values], upto, source, target, pause):
                     position = upto
+                if self._doubt and not self._bumps:  # with the new epoch it may replace who has replaced it
+                    await self._init(again=True)
+                    position = await self._committed(source)
         except Dead:
             pass
         finally:
@@ -150,8 +153,6 @@ class Worker:
             attempt.fate = "commit"
         if self._bumps and self._dice.random() < 0.2:
             await self._end_once_more(before, commit, target)
-        if self._doubt and not self._bumps:
-            await self._init(again=True)
         return commit
 
     def _attempt(self) -> Attempt:
