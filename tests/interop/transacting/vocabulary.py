@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -61,6 +62,9 @@ class Library(Protocol):
 def library_called(name: str) -> Library:
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
+    if name == "kafka" and importlib.metadata.version("kafka-python").startswith("2."):
+        # Aborts what it has not sent yet by dropping it twice, and then hangs: with Apache Kafka too.
+        pytest.skip("the transactional producer of kafka-python 2 hangs when it aborts")
     module: Any = importlib.import_module(f"{__package__}.{MODULES[name]}")
     library: Library = module
     return library
