@@ -142,6 +142,7 @@ def poll_until(members: list[Any], enough: Callable[[list[bytes]], bool]) -> lis
     while not enough(read):
         assert time.monotonic() < deadline, f"only {len(read)} records came"
         for member in members:
-            for records in member.poll(timeout_ms=100).values():
+            # Not shorter: kafka-python 3 may forget an assignment that comes after its poll has ended.
+            for records in member.poll(timeout_ms=1000).values():
                 read += [record.value for record in records]
     return read
