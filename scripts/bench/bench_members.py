@@ -104,7 +104,8 @@ class Group:
         while pending or len(set(generations.values())) > 1:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"group {self.name} does not get stable")
-            for index in self._ready(pending, 0.2):
+            came = list(self._ready(pending, 0.2))
+            for index in came:
                 joined = Joined.read(self.connections[index].read())
                 pending.discard(index)
                 generations[index] = joined.generation
@@ -112,10 +113,9 @@ class Group:
                 if joined.leads:
                     self._leader = index
             newest = max(generations.values())
-            # Whoever is answered joins again while others still wait: they wait for it.
-            late = [
-                i for i, formed in generations.items() if i not in pending and (pending or formed < newest)
-            ]
+            # Where nothing comes any more, those who wait do so for those who are answered.
+            stuck = bool(pending) and not came
+            late = [i for i, formed in generations.items() if i not in pending and (stuck or formed < newest)]
             self._send(late)
             pending.update(late)
         self.generation = newest
