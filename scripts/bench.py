@@ -58,15 +58,25 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(HERE.parent)}")
+    return read_options(parser)
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """What every bench can be told."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", metavar="NAMES", help="parts of names, separated by commas")
     parser.add_argument("--rounds", type=int, default=5, help="that count; one more goes before, to warm up")
     parser.add_argument("--scale", type=float, default=1.0, help="of the amounts of work")
     parser.add_argument("--quick", action="store_true", help="two rounds of a tenth of the work")
     parser.add_argument("--alone", action="store_true", help="without Apache Kafka: no ratios")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(HERE.parent)}")
+    return parser
+
+
+def read_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.scale = 2, options.scale / 10

@@ -11,7 +11,6 @@ two sides alternate, both in page-cache mode. Figures without another side are r
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "bench"))
 
-from bench import chosen, in_rounds, lonely, say, table
+from bench import chosen, in_rounds, lonely, parser_of, read_options, say, table
 from bench_members import Group, commits_a_second, group_name, heartbeat, rejoin_ms
 from bench_peers import Peer, Rafka, allow_many_files, cpu_seconds, memory_mb
 from bench_single import Figure, at_most, fresh
@@ -146,17 +145,7 @@ SINGLE: Final[dict[str, Callable[[float], list[Figure]]]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", metavar="NAMES", help="parts of names, separated by commas")
-    parser.add_argument("--rounds", type=int, default=5, help="that count; one more goes before, to warm up")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the amounts of work")
-    parser.add_argument("--quick", action="store_true", help="two rounds of a tenth of the work")
-    parser.add_argument("--alone", action="store_true", help="without Apache Kafka: no ratios")
-    options = parser.parse_args()
-    if options.quick:
-        options.rounds, options.scale = 2, options.scale / 10
+    options = read_options(parser_of(__doc__))
     allow_many_files()
     works = [work for work in WORKS if chosen(work.name, options.only) and not lonely(work, options.alone)]
     figures = in_rounds(works, options) if works else []

@@ -11,7 +11,6 @@ rafka with itself: reading committed records with reading all, idempotent writin
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,7 @@ HERE: Final = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "bench"))
 
-from bench import chosen, in_rounds, lonely, say, table  # noqa: E402
+from bench import chosen, in_rounds, lonely, parser_of, read_options, say, table  # noqa: E402
 from bench_build import built  # noqa: E402
 from bench_peers import Peer, Rafka, cpu_seconds  # noqa: E402
 from bench_single import Figure, fresh  # noqa: E402
@@ -111,17 +110,7 @@ SINGLE: Final[dict[str, Callable[[float, int], Figure]]] = {"reading": reading, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", metavar="NAMES", help="parts of names, separated by commas")
-    parser.add_argument("--rounds", type=int, default=5, help="that count; one more goes before, to warm up")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the amounts of work")
-    parser.add_argument("--quick", action="store_true", help="two rounds of a fifth of the work")
-    parser.add_argument("--alone", action="store_true", help="without Apache Kafka: no ratios")
-    options = parser.parse_args()
-    if options.quick:
-        options.rounds, options.scale = 2, options.scale / 5
+    options = read_options(parser_of(__doc__))
     built("stream")
     works = [work for work in WORKS if chosen(work.name, options.only) and not lonely(work, options.alone)]
     figures = in_rounds(works, options) if works else []

@@ -37,11 +37,6 @@ class Inbox(Generic[LetterT]):
     def __len__(self) -> int:
         return self._post.statistics().current_buffer_used
 
-    @property
-    def crowd(self) -> int:
-        """How many wait to hand in a letter."""
-        return self._post.statistics().tasks_waiting_send
-
     def post(self, letter: LetterT, answer: Answer, *, overlaps: bool = False) -> Later[Any]:
         """Hand in a letter, at once if there is room. `overlaps` as in `Later`."""
         try:

@@ -18,6 +18,8 @@ def rules(config: Config, env: Env) -> GroupRules:
         initial_delay_ms=groups.initial_delay_ms,
         max_size=groups.max_size,
         lexicographic_leader=groups.leader_election == "lexicographic",
+        max_pending=groups.max_pending,
+        max_group_bytes=groups.max_group_bytes,
         max_protocols=groups.max_protocols,
         max_metadata_bytes=groups.max_metadata_bytes,
         max_assignment_bytes=groups.max_assignment_bytes,

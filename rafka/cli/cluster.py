@@ -20,11 +20,6 @@ EXAMPLES = """\
 
 # Names of APIs that rafka has no declaration of.
 OTHER_APIS: Final = {
-    24: "AddPartitionsToTxn",
-    25: "AddOffsetsToTxn",
-    26: "EndTxn",
-    27: "WriteTxnMarkers",
-    28: "TxnOffsetCommit",
     29: "DescribeAcls",
     30: "CreateAcls",
     31: "DeleteAcls",
@@ -38,10 +33,7 @@ OTHER_APIS: Final = {
     50: "DescribeUserScramCredentials",
     51: "AlterUserScramCredentials",
     55: "DescribeQuorum",
-    57: "UpdateFeatures",
     64: "UnregisterBroker",
-    65: "DescribeTransactions",
-    66: "ListTransactions",
     68: "ConsumerGroupHeartbeat",
     69: "ConsumerGroupDescribe",
     71: "GetTelemetrySubscriptions",

@@ -39,6 +39,8 @@ def test_only_what_is_rafkas_own_may_change_while_it_runs() -> None:
     assert changeable == {
         "group.leader.election",
         "group.max.count",
+        "group.max.pending",
+        "group.max.bytes",
         "group.max.protocols",
         "group.max.metadata.bytes",
         "group.max.assignment.bytes",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from typing import Any, Final
 
 import pytest
 
+from rafka.wire import apis
 from rafka.wire.api import Api
 from rafka.wire.apis import APIS
 from rafka.wire.schema import Field, Kind, Struct
@@ -55,14 +57,10 @@ def test_only_produce_is_listed_with_versions_that_it_does_not_have() -> None:
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_each_file_opens_with_name_key_and_versions(api: Api) -> None:
-    module = next(
-        module
-        for name, module in sys.modules.items()
-        if name.startswith("rafka.wire.apis.") and api in vars(module).values()
-    )
+    about = sys.modules[module_of(api)].__doc__ or ""
     first, last = api.versions[0], api.versions[-1]
     span = f"versions {first}-{last}" if first != last else f"version {first}"
-    assert (module.__doc__ or "").startswith(f"{api.name}, key {api.key}, {span}.\n")
+    assert about.startswith(f"{api.name}, key {api.key}, {span}.\n")
 
 
 def test_the_table_knows_each_api_by_its_key() -> None:
@@ -70,6 +68,12 @@ def test_the_table_knows_each_api_by_its_key() -> None:
     assert len({api.name for api in APIS.values()}) == len(APIS)
     with pytest.raises(KeyError):
         APIS[4]
+
+
+def test_no_file_of_an_api_is_missing_from_the_table() -> None:
+    files = {module.name for module in pkgutil.iter_modules(apis.__path__)}
+
+    assert {module_of(api).rpartition(".")[2] for api in APIS.values()} == files
 
 
 def test_a_declaration_costs_nothing_until_it_is_used() -> None:
@@ -86,6 +90,14 @@ assert not compile._DECODERS and not compile._ENCODERS
 assert not any("Request" in vars(api) or "Response" in vars(api) for api in apis)
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def module_of(api: Api) -> str:
+    return next(
+        name
+        for name, module in sys.modules.items()
+        if name.startswith("rafka.wire.apis.") and api in vars(module).values()
+    )
 
 
 # --- both in one form ----------------------------------------------------------------

@@ -53,6 +53,24 @@ class Groups(Section):
         at_least=1,
         dynamic=True,
     )
+    max_pending: int = setting(
+        "group.max.pending",
+        10_000,
+        "The most member ids of a group that were given out and not joined with. With so many a client is"
+        " told to try again.",
+        at_least=1,
+        dynamic=True,
+    )
+    max_group_bytes: int = setting(
+        "group.max.bytes",
+        67_108_864,
+        "The most that the members of a group may tell about themselves together. Who does not fit in is"
+        " refused as by a group that is full.",
+        Kind.LONG,
+        unit="bytes",
+        at_least=1024,
+        dynamic=True,
+    )
     max_protocols: int = setting(
         "group.max.protocols",
         100,

@@ -1,4 +1,7 @@
-"""DescribeTransactions, key 65, version 0: the state of transactional ids, one by one (KIP-664)."""
+"""DescribeTransactions, key 65, version 0.
+
+The state of transactional ids, one by one (KIP-664).
+"""
 
 from ..api import Api
 from ..schema import INT32, STRING, array, int16, int32, int64, string, struct

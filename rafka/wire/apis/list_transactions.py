@@ -1,4 +1,6 @@
-"""ListTransactions, key 66, versions 0-2: which transactional ids there are (KIP-664).
+"""ListTransactions, key 66, versions 0-2.
+
+Which transactional ids there are (KIP-664).
 
 * v1: only those that began long ago (KIP-994)
 * v2: only those whose id matches a pattern (KIP-1152)

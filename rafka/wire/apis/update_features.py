@@ -1,4 +1,6 @@
-"""UpdateFeatures, key 57, versions 0-2: which level of a feature the cluster goes by (KIP-584).
+"""UpdateFeatures, key 57, versions 0-2.
+
+Which level of a feature the cluster goes by (KIP-584).
 
 * v1: the kind of change, and a dry run
 * v2: one error for all, since all are changed or none
