@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Final, Generic
+from typing import Final, Generic, NamedTuple
 
 import attrs
 
@@ -30,8 +30,7 @@ CONSUMER: Final = "consumer"  # the protocol type whose metadata Kafka reads, an
 _REASON: Final = 255  # letters of a member's own reason that are kept, as many as clients send
 
 
-@attrs.frozen
-class Cause:
+class Cause(NamedTuple):
     """Why a rebalance begins, and whose doing it is."""
 
     trigger: Trigger

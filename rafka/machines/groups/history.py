@@ -53,7 +53,13 @@ class History:
         past = self._past.get(key)
         if past is None:
             past = self._past[key] = _Past()
-        ended = [rebalance for event in events for rebalance in _told(past, event)]
+        ended: list[Rebalance] = []
+        for event in events:
+            if type(event) is Resumed:  # by far the most
+                if (member := past.late.pop(event.member_id, None)) is not None:
+                    member.pause_ms = event.pause_ms  # type: ignore[misc]  # it was not known before
+            else:
+                ended += _told(past, event)
         for rebalance in ended:
             self._keep(key, past, rebalance)
         return ended
@@ -127,9 +133,6 @@ def _told(past: _Past, event: GroupEvent) -> Iterator[Rebalance]:
                 past.began = None
                 past.late = {m.member_id: m for m in stable.members if m.joined and m.pause_ms < 0}
                 yield stable
-        case Resumed():
-            if (member := past.late.pop(event.member_id, None)) is not None:
-                member.pause_ms = event.pause_ms  # type: ignore[misc]  # it was not known when it was told
 
 
 def _made(past: _Past, now: Moment, outcome: str, shares: Sequence[Share]) -> Rebalance:

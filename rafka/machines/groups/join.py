@@ -14,7 +14,7 @@ from ...ops.group import JoinGroup
 from .core import Cause, Core, join_refused
 from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
-from .rebalance import maybe_complete, rebalance_or_complete, welcome
+from .rebalance import maybe_complete, prepare, rebalance_or_complete, welcome
 from .replace import replace
 from .roster import Member, protocols_of, size_of
 
@@ -59,11 +59,12 @@ def _has_room(core: Core[Token], member_id: str) -> bool:
     """While a generation forms, places are for those who come; later for those who are in."""
     if core.state is State.EMPTY:
         return True
-    member = core.roster.by_id.get(member_id)
     if core.state is State.PREPARING:
-        rejoins = member is not None and member.join_waiter is not None
-        return rejoins or core.joined < core.rules.max_size
-    return member is not None or len(core.roster) < core.rules.max_size
+        if core.joined < core.rules.max_size:
+            return True
+        member = core.roster.by_id.get(member_id)
+        return member is not None and member.join_waiter is not None
+    return len(core.roster) < core.rules.max_size or member_id in core.roster.by_id
 
 
 def _check_bytes(core: Core[Token], op: JoinGroup) -> None:
@@ -88,9 +89,7 @@ def _turn_away(core: Core[Token], member_id: str, token: Token, now: Moment) -> 
 def _supported(core: Core[Token], op: JoinGroup) -> bool:
     if core.state is State.EMPTY:
         return bool(op.protocol_type) and bool(op.protocols)
-    return op.protocol_type == core.protocol_type and core.roster.all_support_any(
-        p.name for p in op.protocols
-    )
+    return op.protocol_type == core.protocol_type and core.roster.all_support_any(op.protocols)
 
 
 def _give_id(core: Core[Token], member_id: str, op: JoinGroup, token: Token, now: Moment) -> Decision[Token]:
@@ -155,6 +154,9 @@ def _rejoin(
         core.roster.change_offer(member, protocols)
     member.session_ms, member.rebalance_ms = op.session_timeout_ms, op.rebalance_timeout_ms
     core.park_join(member, token, now, out)
-    trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
-    rebalance_or_complete(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
+    if core.state is State.PREPARING:
+        maybe_complete(core, now, out)
+    else:
+        trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
+        prepare(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
     return out

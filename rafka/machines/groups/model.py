@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 
@@ -25,16 +25,14 @@ GroupKey: TypeAlias = tuple[OrgId, str]  # whose it is, and its group.id
 Token = TypeVar("Token")  # a channel in the broker, a name in a test
 
 
-@attrs.frozen
-class Moment:
+class Moment(NamedTuple):
     """Now, twice: a clock that never goes back, for deadlines, and the calendar, for what is kept."""
 
     at: float  # seconds
     wall_ms: int
 
 
-@attrs.frozen
-class Caller:
+class Caller(NamedTuple):
     """The client behind a request, as its connection tells it."""
 
     client_id: str

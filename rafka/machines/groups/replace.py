@@ -14,7 +14,7 @@ from .events import Trigger
 from .facts import StaticMemberReplaced
 from .model import Caller, Decision, Moment, State, Token
 from .rebalance import rebalance_or_complete, welcome
-from .roster import Member, protocols_of
+from .roster import Member, names_of, protocols_of
 
 
 def replace(
@@ -83,7 +83,7 @@ def _keep(
 
 def _vote_stays(core: Core[Token], old: Member[Token], new: Member[Token]) -> bool:
     """Whether the members would choose the protocol that they use. Only other names can change that."""
-    if [name for name, _ in old.protocols] == [name for name, _ in new.protocols]:
+    if names_of(old.protocols) == names_of(new.protocols):
         return True
     return core.roster.elected_protocol() == core.protocol_name
 

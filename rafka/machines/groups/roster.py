@@ -7,13 +7,13 @@ generation (the vote, the longest timeout) looks at everybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Generic
 
 import attrs
 
 from ...errors import ErrorCode, KafkaError
-from ...ops.group import JoinedMember, JoinGroup
+from ...ops.group import JoinedMember, JoinGroup, JoinProtocol
 from .facts import SettledMember
 from .model import Token
 
@@ -22,6 +22,10 @@ Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the preferred on
 
 def protocols_of(op: JoinGroup) -> Protocols:
     return tuple([(protocol.name, protocol.metadata) for protocol in op.protocols])
+
+
+def names_of(protocols: Protocols) -> list[str]:
+    return [name for name, _ in protocols]
 
 
 def size_of(protocols: Protocols) -> int:
@@ -45,7 +49,10 @@ class Member(Generic[Token]):
 
     def metadata(self, protocol_name: str) -> bytes:
         """What it says to the leader of a protocol; what it said first, where it lists one twice."""
-        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
 
     def settled(self, protocols: Protocols, assignment: bytes) -> SettledMember:
         return SettledMember(
@@ -87,18 +94,22 @@ class Roster(Generic[Token]):
         self.by_id[member.member_id] = member
         if member.group_instance_id is not None:
             self.by_instance[member.group_instance_id] = member
-        self._count(member, 1)
+        self.metadata_bytes += size_of(member.protocols)
+        self._count(member.protocols, 1)
 
     def remove(self, member: Member[Token]) -> None:
         del self.by_id[member.member_id]
         if member.group_instance_id is not None:
             del self.by_instance[member.group_instance_id]
-        self._count(member, -1)
+        self.metadata_bytes -= size_of(member.protocols)
+        self._count(member.protocols, -1)
 
     def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
-        self._count(member, -1)
-        member.protocols = protocols
-        self._count(member, 1)
+        old, member.protocols = member.protocols, protocols
+        self.metadata_bytes += size_of(protocols) - size_of(old)
+        if names_of(old) != names_of(protocols):
+            self._count(old, -1)
+            self._count(protocols, 1)
 
     def identify(self, member_id: str, instance_id: str | None) -> Member[Token]:
         """The member that is meant. Refused where it is not in, or another holds its instance id."""
@@ -114,9 +125,9 @@ class Roster(Generic[Token]):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
-    def all_support_any(self, names: Iterable[str]) -> bool:
+    def all_support_any(self, offered: Sequence[JoinProtocol]) -> bool:
         """Whether all who are in support at least one of these."""
-        return any(self._supporters.get(name, 0) == len(self.by_id) for name in names)
+        return len(self.by_id) in [self._supporters.get(protocol.name, 0) for protocol in offered]
 
     def elected_protocol(self) -> str:
         """The vote: each member for the first of its protocols that all support; the most votes win."""
@@ -143,9 +154,8 @@ class Roster(Generic[Token]):
             for member in self.by_id.values()
         ]
 
-    def _count(self, member: Member[Token], by: int) -> None:
-        self.metadata_bytes += by * size_of(member.protocols)
-        for name in {name for name, _ in member.protocols}:  # once, though it be listed twice
+    def _count(self, protocols: Protocols, by: int) -> None:
+        for name in set(names_of(protocols)):  # once, though it be listed twice
             count = self._supporters.get(name, 0) + by
             if count:
                 self._supporters[name] = count

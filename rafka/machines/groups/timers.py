@@ -9,7 +9,10 @@ from .rebalance import join_timeout, maybe_complete, prepare, rebalance_or_compl
 
 
 def deadline_of(core: Core[Token]) -> float:
-    return min(core.sessions.next, core.join_until, core.sync_until)
+    soonest = core.sessions.next
+    if core.join_until < soonest:
+        soonest = core.join_until
+    return core.sync_until if core.sync_until < soonest else soonest
 
 
 def tick(core: Core[Token], now: Moment) -> Decision[Token]:
