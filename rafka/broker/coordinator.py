@@ -14,8 +14,8 @@ Waiting is never a task or a timer: an unanswered caller is a channel, parked in
 token, and all deadlines together are one.
 
 Most requests are about one member or its offsets, and release nobody else. Where the page cache
-will do, and the task rests, such a one is a round of its own in the step in which it is asked:
-nobody has to be woken for it.
+will do, such a one is a round of its own in the step in which it is asked, unless a letter about its
+group lies in the inbox: nobody has to be woken for it, and no group feels how busy another is.
 
 What others tell (a topic is gone, the broker closes) they leave without waiting: the actors
 from which it comes are outside this one, and must not depend on it.
@@ -24,7 +24,7 @@ from which it comes are outside this one, and must not depend on it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, Final, NoReturn
 
@@ -42,7 +42,7 @@ from ..ops.group import GroupHistory, Heartbeat, JoinGroup, Rebalance, SyncGroup
 from ..ops.offsets import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from ..storage.journal import Journal
 from ..types import DEFAULT_ORG, OrgId, TopicId
-from .actor import Inbox, Waiter
+from .actor import Inbox, Waiter, answer_all
 from .group_settings import limits, rules
 from .snapshots import Snapshots
 
@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
 PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
 BRIEF: Final = frozenset((Heartbeat, OffsetCommit, OffsetFetch, TxnOffsetCommit))  # release nobody else
+TOLD_AT_ONCE: Final = 64  # replies, before others have their turn
 LATE_S: Final = 0.1  # how long a deadline may be put off
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
@@ -70,6 +71,7 @@ class Letter:
     op: Op[Any] | Settle
     caller: Caller
     waiter: Waiter
+    about: GroupKey | None  # None: all groups
 
 
 NOBODY: Final = Caller("", "")
@@ -98,8 +100,9 @@ class Coordinator:
         self._expiring: Iterator[Decision[Waiter]] | None = None
         self._not_before = -inf  # no deadline is met sooner than this
         self._excused = -inf  # the last deadline that was put off because we were late
-        self._resting = False  # nothing lies in the inbox, and nothing is being made durable
-        self._wakes = inf  # until when it rests
+        self._ready = False  # the journal has been replayed, and nothing is in the way of deciding
+        self._ahead: dict[GroupKey | None, int] = {}  # letters that are not decided yet, by group
+        self._wakes = inf  # until when the task sleeps
         self._failed: Exception | None = None
         self._gone: list[TopicId] = []
         self._untold: list[tuple[GroupKey, Rebalance]] = []
@@ -108,20 +111,43 @@ class Coordinator:
     # --- asking ---------------------------------------------------------------------------
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
-        if self._resting and type(op) in BRIEF:
+        org, kind = envelope.org_id, type(op)
+        if kind in BRIEF and self._ready and not (self._ahead and self._is_behind(org, op)):
             return self._at_once(envelope, op)
         waiter = self._inbox.waiter()
         caller = Caller(envelope.client_id, envelope.client_host)
-        return self._hand_in(Letter(envelope.org_id, op, caller, waiter), type(op) not in PARKED)
+        group_id: str | None = getattr(op, "group_id", None)
+        about = (org, group_id) if group_id is not None else None
+        return self._hand_in(Letter(org, op, caller, waiter, about), kind not in PARKED)
 
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
         """Return when the offsets of a transaction that has ended are durably committed, or gone."""
         waiter = self._inbox.waiter()
-        await self._hand_in(Letter(org, Settle(producer_id, committed), NOBODY, waiter)).wait()
+        await self._hand_in(Letter(org, Settle(producer_id, committed), NOBODY, waiter, None)).wait()
 
     def _hand_in(self, letter: Letter, overlaps: bool = False) -> Later[Any]:
-        self._resting = False
+        self._ahead[letter.about] = self._ahead.get(letter.about, 0) + 1
         return self._inbox.post(letter, letter.waiter, overlaps=overlaps)
+
+    def _is_behind(self, org: OrgId, op: Op[Any]) -> bool:
+        """Whether there is a letter that this must not overtake."""
+        ahead = self._ahead
+        if None in ahead:
+            return True
+        if isinstance(op, OffsetFetch):
+            return any((org, group.group_id) in ahead for group in op.groups)
+        return (org, op.group_id) in ahead  # type: ignore[attr-defined]
+
+    def _decided(self, letters: Iterable[Letter]) -> None:
+        ahead = self._ahead
+        if not len(self._inbox):  # whoever gave up waiting for a place in it is not counted any more, either
+            ahead.clear()
+            return
+        for letter in letters:
+            if (left := ahead.get(letter.about, 0) - 1) > 0:
+                ahead[letter.about] = left
+            else:
+                ahead.pop(letter.about, None)
 
     def _at_once(self, envelope: Envelope, op: Op[R]) -> R:
         """A round for this alone."""
@@ -138,7 +164,7 @@ class Coordinator:
             raise
         if self._deadline() < self._wakes:
             self._poke()
-        self._answer(decision)
+        answer_all((reply.to, reply.answer) for reply in decision.replies)
         return waiter.take()  # type: ignore[no-any-return]
 
     def forget_topic(self, topic_id: TopicId) -> None:
@@ -155,7 +181,7 @@ class Coordinator:
         self._poke()
 
     def _poke(self) -> None:
-        self._resting = False
+        self._ready = False
         self._inbox.poke()
 
     # --- the actor ------------------------------------------------------------------------
@@ -166,9 +192,8 @@ class Coordinator:
         task_status.started()
         while True:
             self._wakes = self._deadline()
-            self._resting = self._journal.at_once and not self._closing
+            self._ready = self._journal.at_once and not self._closing
             letters = await self._inbox.drain(self._wakes)
-            self._resting = False
             if self._failed is not None:
                 raise self._failed
             await self._journal_and_answer(self._decide(letters, self._now()))
@@ -179,21 +204,22 @@ class Coordinator:
             if not self._journal.at_once:
                 await self._journal.settled()
             self._snapshots.look()
-        self._answer(decision)
+        replies = decision.replies
+        for reply in replies:
+            reply.to.put(reply.answer)
+        for told, reply in enumerate(replies):
+            if told and not told % TOLD_AT_ONCE:
+                await trio.lowlevel.checkpoint()
+            reply.to.tell()
         if self._untold:
             self._tell()
 
-    def _answer(self, decision: Decision[Waiter]) -> None:
-        for reply in decision.replies:
-            reply.to.put(reply.answer)
-        for reply in decision.replies:
-            reply.to.tell()
-
     # --- deciding: nothing here awaits ------------------------------------------------------
 
-    def _decide(self, letters: Iterable[Letter], now: Moment) -> Decision[Waiter]:
+    def _decide(self, letters: Sequence[Letter], now: Moment) -> Decision[Waiter]:
         """Letters before deadlines: whoever has sent a sign of life in time is not silent."""
         decision: Decision[Waiter] = Decision()
+        self._decided(letters)
         for letter in letters:
             decision += self._handle(letter.op, letter.org, letter.caller, letter.waiter, now)
         while self._gone:

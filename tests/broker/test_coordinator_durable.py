@@ -132,33 +132,6 @@ async def test_what_is_sent_to_a_busy_task_shares_an_append_also_where_nothing_w
     assert len(list(journal.headers(before))) == 1
 
 
-async def test_where_the_page_cache_will_do_a_commit_is_answered_in_the_step_in_which_it_is_asked(
-    world: World,
-) -> None:
-    await world.ask(ops.ListGroups())
-    await wait_all_tasks_blocked()
-    journal = world.backend.open(JOURNAL, LogSettings())
-    before = journal.end_offset
-
-    answer = world.answer(commit(7))
-
-    assert not isinstance(answer, Later)
-    assert code_of(answer) is ErrorCode.NONE
-    assert journal.end_offset > before, "it is in the journal by then"
-    assert await committed(world) == {("t", 0): 7}
-
-
-async def test_nothing_overtakes_what_lies_in_the_inbox(world: World) -> None:
-    """A join that is under way changes what a heartbeat is told."""
-    member_id = await stable(world)
-    joining = world.answer(join())
-    beating = world.answer(heartbeat(member_id))
-
-    assert isinstance(beating, Later)
-    assert (await beating.wait()).error_code is ErrorCode.REBALANCE_IN_PROGRESS
-    assert unanswered(joining)
-
-
 async def test_a_disk_is_waited_for_though_the_task_rests(slow: World, member: str) -> None:
     await wait_all_tasks_blocked()
 

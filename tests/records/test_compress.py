@@ -122,7 +122,9 @@ def test_a_codec_that_does_not_exist() -> None:
 # gzip
 
 
-@pytest.mark.parametrize("more", [b"junk", b"junk" * 20, b"\x1f\x8b\x08\0", gzip.compress(b"", mtime=0), bytes(100)])
+@pytest.mark.parametrize(
+    "more", [b"junk", b"junk" * 20, b"\x1f\x8b\x08\0", gzip.compress(b"", mtime=0), bytes(100)]
+)
 def test_bytes_after_a_gzip_stream_are_passed_over(more: bytes) -> None:
     """B15a"""
     assert decompress(GZIP, gzip.compress(DATA) + more) == DATA
