@@ -42,7 +42,7 @@ from ..ops.group import GroupHistory, Heartbeat, JoinGroup, Rebalance, SyncGroup
 from ..ops.offsets import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from ..storage.journal import Journal
 from ..types import DEFAULT_ORG, OrgId, TopicId
-from .actor import Inbox, Waiter, answer_all
+from .actor import Inbox, Waiter
 from .group_settings import limits, rules
 from .snapshots import Snapshots
 
@@ -74,7 +74,9 @@ class Letter:
     about: GroupKey | None  # None: all groups
 
 
-NOBODY: Final = Caller("", "")
+OURSELVES: Final = Caller("", "")
+NOBODY: Final = Waiter(trio.open_memory_channel(1), [])  # the token of what is answered where it is asked
+NOBODY.forget()
 
 
 class Coordinator:
@@ -123,7 +125,7 @@ class Coordinator:
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
         """Return when the offsets of a transaction that has ended are durably committed, or gone."""
         waiter = self._inbox.waiter()
-        await self._hand_in(Letter(org, Settle(producer_id, committed), NOBODY, waiter, None)).wait()
+        await self._hand_in(Letter(org, Settle(producer_id, committed), OURSELVES, waiter, None)).wait()
 
     def _hand_in(self, letter: Letter, overlaps: bool = False) -> Later[Any]:
         self._ahead[letter.about] = self._ahead.get(letter.about, 0) + 1
@@ -152,9 +154,8 @@ class Coordinator:
     def _at_once(self, envelope: Envelope, op: Op[R]) -> R:
         """A round for this alone."""
         caller = Caller(envelope.client_id, envelope.client_host)
-        waiter = self._inbox.waiter()
         try:
-            decision = self._handle(op, envelope.org_id, caller, waiter, self._now())
+            decision = self._handle(op, envelope.org_id, caller, NOBODY, self._now())
             if decision.facts:
                 self._journal.put(decision.facts)
                 self._snapshots.look()
@@ -164,8 +165,8 @@ class Coordinator:
             raise
         if self._deadline() < self._wakes:
             self._poke()
-        answer_all((reply.to, reply.answer) for reply in decision.replies)
-        return waiter.take()  # type: ignore[no-any-return]
+        [reply] = decision.replies
+        return reply.answer  # type: ignore[return-value]
 
     def forget_topic(self, topic_id: TopicId) -> None:
         """The topic has been deleted: so are its offsets, in every group."""
