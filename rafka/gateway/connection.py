@@ -231,7 +231,8 @@ class Connection:
             self._read()
         except Exception as error:
             self._trouble = error
-        self._look_up()
+        if self._line or self._held():  # else all is answered, and nothing has changed
+            self._look_up()
 
     def _held(self) -> bool:
         """Whether nothing more may be taken up for now."""
