@@ -14,7 +14,7 @@ from ...ops.group import JoinGroup
 from .core import Cause, Core, join_refused
 from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
-from .rebalance import maybe_complete, prepare, rebalance_or_complete, welcome
+from .rebalance import maybe_complete, rebalance_or_complete, welcome
 from .replace import replace
 from .roster import Member, protocols_of, size_of
 
@@ -154,9 +154,6 @@ def _rejoin(
         core.roster.change_offer(member, protocols)
     member.session_ms, member.rebalance_ms = op.session_timeout_ms, op.rebalance_timeout_ms
     core.park_join(member, token, now, out)
-    if core.state is State.PREPARING:
-        maybe_complete(core, now, out)
-    else:
-        trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
-        prepare(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
+    trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
+    rebalance_or_complete(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
     return out

@@ -27,7 +27,6 @@ from .model import Decision, GroupKey, GroupRules, Moment, Token
 from .offset_facts import OFFSET_FACTS, OffsetFact, PendingOffsets, PendingSettled
 from .offsets import Offsets
 from .slug import stable_id
-from .timers import deadline_of
 
 LONGEST_ID: Final = 249  # characters, as of a topic's name
 
@@ -189,7 +188,7 @@ class Registry(Generic[Token]):
 
     def set_alarm(self, key: GroupKey, entry: Entry[Token]) -> None:
         """A later deadline needs no alarm of its own: the sooner one looks again."""
-        deadline = deadline_of(entry.group)
+        deadline = entry.group.deadline
         if deadline < entry.alarm:
             entry.alarm = deadline
             self._serial += 1

@@ -9,10 +9,7 @@ from .rebalance import join_timeout, maybe_complete, prepare, rebalance_or_compl
 
 
 def deadline_of(core: Core[Token]) -> float:
-    soonest = core.sessions.next
-    if core.join_until < soonest:
-        soonest = core.join_until
-    return core.sync_until if core.sync_until < soonest else soonest
+    return min(core.sessions.next, core.join_until, core.sync_until)
 
 
 def tick(core: Core[Token], now: Moment) -> Decision[Token]:
