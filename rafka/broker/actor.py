@@ -8,12 +8,16 @@
 A letter is posted in the step in which it is asked, so that what one client asks in a row stays in
 a row, and all that a client has sent ahead is in the inbox before the actor looks: it shares a
 round. With a full inbox whoever asks waits to hand in the letter, and reads no further meanwhile.
+
+Who waits for an answer is a task, which its channel wakes, or somebody who has left a bell. All
+answers of a round are in their channels before the first bell rings, so that whoever has
+asked several things finds all the answers together.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
+from collections import deque
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -22,82 +26,163 @@ import trio
 from ..ops.base import Later
 
 ROUND_SIZE: Final = 256  # letters; past this, those already decided would wait too long for their answer
+KEPT: Final = 1024  # channels for later letters: to make one takes longer than to answer a heartbeat
 
-Waiter: TypeAlias = "trio.MemorySendChannel[Any]"
-Answer: TypeAlias = "trio.MemoryReceiveChannel[Any]"
-
+Channel: TypeAlias = "tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]]"
 
 LetterT = TypeVar("LetterT")
 
 
+class Waiter(Later[Any]):
+    """Whoever waits for the answer to a letter: a memory channel of one, and perhaps a bell.
+
+    An actor holds it to answer, and its machines as their token; whoever asks holds it to be
+    answered. It is answered once, and then its channel may serve another: what is said
+    to somebody who has an answer, or has gone, reaches nobody.
+    """
+
+    __slots__ = ("_bell", "_channel", "_kept", "_open")
+
+    def __init__(self, channel: Channel, kept: list[Channel]) -> None:
+        self.overlaps = False
+        self._channel = channel
+        self._kept = kept
+        self._open = True  # no answer has been put
+        self._bell: Callable[[], None] | None = None
+
+    # --- for who answers ---------------------------------------------------------------
+
+    def put(self, reply: object) -> None:
+        if self._open:
+            self._open = False
+            self._channel[0].send_nowait(reply)
+
+    def tell(self) -> None:
+        """After `put`: ring where there is a bell."""
+        if self._bell is not None:
+            self._bell()
+
+    # --- for who asks ------------------------------------------------------------------
+
+    def ready(self) -> bool:
+        return not self._open
+
+    async def wait(self) -> Any:
+        """The reply. If it is there already, that costs no task switch."""
+        if self._open:
+            reply = await self._channel[1].receive()
+            self._give_back()
+            return reply
+        return self.take()
+
+    def ring(self, bell: Callable[[], None]) -> bool:
+        self._bell = bell
+        return True
+
+    def take(self) -> Any:
+        reply = self._channel[1].receive_nowait()
+        self._give_back()
+        return reply
+
+    def forget(self) -> None:
+        self._open = False
+        self._bell = None
+
+    def _give_back(self) -> None:
+        self._bell = None
+        if len(self._kept) < KEPT:
+            self._kept.append(self._channel)
+
+
+def answer_all(answers: Iterable[tuple[Waiter, object]]) -> None:
+    """What an actor ends a round with."""
+    told = []
+    for waiter, reply in answers:
+        waiter.put(reply)
+        told.append(waiter)
+    for waiter in told:
+        waiter.tell()
+
+
 class Inbox(Generic[LetterT]):
+    """A queue that one task empties. To hand in a letter takes a fraction of what it does by a channel."""
+
     def __init__(self, size: int) -> None:
-        self._post, self._inbox = trio.open_memory_channel[LetterT | None](size)
+        self._size = size
+        self._letters: deque[LetterT] = deque()
+        self._kept: list[Channel] = []
+        self._reader: trio.lowlevel.Task | None = None  # sleeps until there is something
+        self._poked = False
+        self._crowd: dict[Waiter, LetterT] = {}  # who waits to hand in a letter, in the order of coming
 
     def __len__(self) -> int:
-        return self._post.statistics().current_buffer_used
+        return len(self._letters)
 
-    def post(self, letter: LetterT, answer: Answer, *, overlaps: bool = False) -> Later[Any]:
+    @property
+    def crowd(self) -> int:
+        """How many wait to hand in a letter."""
+        return len(self._crowd)
+
+    def waiter(self) -> Waiter:
+        """For a letter that is to be answered."""
+        kept = self._kept
+        # Without a type in brackets, which would cost as much again.
+        return Waiter(kept.pop() if kept else trio.open_memory_channel(1), kept)
+
+    def post(self, letter: LetterT, waiter: Waiter, *, overlaps: bool = False) -> Later[Any]:
         """Hand in a letter, at once if there is room. `overlaps` as in `Later`."""
-        try:
-            self._post.send_nowait(letter)
-        except trio.WouldBlock:
-            return Later(self._post_and_receive, letter, answer)
-        return Later(receive, answer, overlaps=overlaps, ready=partial(_there, answer))
+        if not self.offer(letter):
+            return Later(self._post_and_wait, letter, waiter)
+        waiter.overlaps = overlaps
+        return waiter
 
-    async def _post_and_receive(self, letter: LetterT, answer: Answer) -> Any:
-        await self._post.send(letter)
-        return await receive(answer)
+    async def _post_and_wait(self, letter: LetterT, waiter: Waiter) -> Any:
+        if not self.offer(letter):
+            self._crowd[waiter] = letter
+        try:
+            return await waiter.wait()
+        finally:
+            self._crowd.pop(waiter, None)
 
     def offer(self, letter: LetterT) -> bool:
-        """Hand in a letter that nobody waits for. With a full inbox nothing happens."""
-        try:
-            self._post.send_nowait(letter)
-        except trio.WouldBlock:
+        """Hand in a letter. With a full inbox nothing happens."""
+        if self._crowd or len(self._letters) >= self._size:
             return False
+        self._letters.append(letter)
+        if self._reader is not None:
+            self._wake(self._reader)
         return True
 
     def poke(self) -> None:
-        """Have the actor look up. With a full inbox it does so anyhow."""
-        with suppress(trio.WouldBlock):
-            self._post.send_nowait(None)
+        """Have the actor look up, though there be no letter."""
+        self._poked = True
+        if self._reader is not None:
+            self._wake(self._reader)
+
+    def _wake(self, reader: trio.lowlevel.Task) -> None:
+        self._reader = None
+        trio.lowlevel.reschedule(reader)
 
     async def drain(self, until: float = inf) -> list[LetterT]:
-        """What is there, or comes first; none if nothing comes until then."""
-        letters: list[LetterT | None] = []
-        if not self._take(letters):
+        """What is there, or comes first, up to the size of a round; none if nothing comes until then."""
+        if not self._letters and not self._poked:
             with trio.move_on_at(until):
-                letters.append(await self._inbox.receive())
-            self._take(letters)
-        return [letter for letter in letters if letter is not None]
+                await self._sleep()
+        self._poked = False
+        letters = self._letters
+        if len(letters) <= ROUND_SIZE:
+            taken = list(letters)
+            letters.clear()
+        else:
+            taken = [letters.popleft() for _ in range(ROUND_SIZE)]
+        while self._crowd and len(letters) < self._size:
+            letters.append(self._crowd.pop(next(iter(self._crowd))))
+        return taken
 
-    def _take(self, letters: list[LetterT | None]) -> bool:
-        """What is there, up to the size of a round. Whether there was anything."""
-        take = self._inbox.receive_nowait
-        with suppress(trio.WouldBlock):
-            while len(letters) < ROUND_SIZE:
-                letters.append(take())
-        return bool(letters)
+    async def _sleep(self) -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._reader = None
+            return trio.lowlevel.Abort.SUCCEEDED
 
-
-def channel() -> tuple[Waiter, Answer]:
-    """A channel of one. Without a type in brackets, which would cost as much again."""
-    return trio.open_memory_channel(1)
-
-
-async def receive(answer: Answer) -> Any:
-    """The reply. If it is there already, that costs no task switch."""
-    try:
-        return answer.receive_nowait()
-    except trio.WouldBlock:
-        return await answer.receive()
-
-
-def _there(answer: Answer) -> bool:
-    return answer.statistics().current_buffer_used > 0
-
-
-def send(waiter: Waiter, reply: object) -> None:
-    """Whoever hung up is not told."""
-    with suppress(trio.BrokenResourceError):
-        waiter.send_nowait(reply)
+        self._reader = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)

@@ -14,7 +14,7 @@ the round that is being journaled: nobody sees a topic that a crash could take b
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 import attrs
@@ -32,7 +32,7 @@ from ..ops.txn import UpdateFeatures
 from ..storage.backend import LogName
 from ..storage.journal import Journal
 from ..types import OrgId, TopicId
-from .actor import Inbox, Waiter, channel, send
+from .actor import Inbox, Waiter, answer_all
 from .configs import ConfigKeeper
 from .snapshots import Snapshots
 from .topics import Topics
@@ -83,8 +83,8 @@ class CatalogKeeper:
 
     def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
         """Leave `op` in the inbox. Cancelling only stops the waiting."""
-        waiter, answer = channel()
-        return self._inbox.post(Letter(envelope.org_id, op, waiter), answer)
+        waiter = self._inbox.waiter()
+        return self._inbox.post(Letter(envelope.org_id, op, waiter), waiter)
 
     def auto_create(self, org: OrgId, names: Iterable[str]) -> None:
         """Have topics made that are not there. With a full inbox nothing happens: clients ask again."""
@@ -101,8 +101,7 @@ class CatalogKeeper:
             if facts:
                 await self._journal.append(facts)
             self._publish(facts)
-            for letter, reply in zip(letters, replies, strict=True):
-                self._answer(letter, reply)
+            answer_all(self._answers(letters, replies))
             self._snapshots.look()
 
     def _decide(self, letter: Letter, facts: list[CatalogFact]) -> object:
@@ -147,11 +146,14 @@ class CatalogKeeper:
                 for told in self.on_features:
                     told(self._topics.catalog.features.published())
 
-    def _answer(self, letter: Letter, reply: object) -> None:
-        if isinstance(letter.op, AutoCreate):
-            self._being_made.difference_update((letter.org, name) for name in letter.op.names)
-        elif letter.waiter is not None:
-            send(letter.waiter, reply)
+    def _answers(
+        self, letters: Sequence[Letter], replies: Sequence[object]
+    ) -> Iterator[tuple[Waiter, object]]:
+        for letter, reply in zip(letters, replies, strict=True):
+            if isinstance(letter.op, AutoCreate):
+                self._being_made.difference_update((letter.org, name) for name in letter.op.names)
+            elif letter.waiter is not None:
+                yield letter.waiter, reply
 
 
 def _refusal(op: Op[Any] | AutoCreate, code: ErrorCode, message: str | None = None) -> object:

@@ -13,6 +13,10 @@ do there is nothing to wait for, and a round is answered in the step in which it
 Waiting is never a task or a timer: an unanswered caller is a channel, parked in a machine as its
 token, and all deadlines together are one.
 
+Most requests are about one member or its offsets, and release nobody else. Where the page cache
+will do, such a one is a round of its own in the step in which it is asked, unless a letter about its
+group lies in the inbox: nobody has to be woken for it, and no group feels how busy another is.
+
 What others tell (a topic is gone, the broker closes) they leave without waiting: the actors
 from which it comes are outside this one, and must not depend on it.
 """
@@ -20,7 +24,7 @@ from which it comes are outside this one, and must not depend on it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, Final, NoReturn
 
@@ -34,10 +38,11 @@ from ..machines.groups.directory import Groups
 from ..machines.groups.history import line
 from ..machines.groups.model import Caller, Decision, GroupKey, Moment
 from ..ops.base import Envelope, Later, Op, R
-from ..ops.group import GroupHistory, JoinGroup, Rebalance, SyncGroup
+from ..ops.group import GroupHistory, Heartbeat, JoinGroup, Rebalance, SyncGroup
+from ..ops.offsets import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from ..storage.journal import Journal
 from ..types import DEFAULT_ORG, OrgId, TopicId
-from .actor import Inbox, Waiter, channel, send
+from .actor import Inbox, Waiter
 from .group_settings import limits, rules
 from .snapshots import Snapshots
 
@@ -45,6 +50,8 @@ log = logging.getLogger(__name__)
 
 INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
 PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
+BRIEF: Final = frozenset((Heartbeat, OffsetCommit, OffsetFetch, TxnOffsetCommit))  # release nobody else
+TOLD_AT_ONCE: Final = 64  # replies, before others have their turn
 LATE_S: Final = 0.1  # how long a deadline may be put off
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
@@ -62,9 +69,14 @@ class Settle:
 class Letter:
     org: OrgId
     op: Op[Any] | Settle
-    client_id: str
-    client_host: str
+    caller: Caller
     waiter: Waiter
+    about: GroupKey | None  # None: all groups
+
+
+OURSELVES: Final = Caller("", "")
+NOBODY: Final = Waiter(trio.open_memory_channel(1), [])  # the token of what is answered where it is asked
+NOBODY.forget()
 
 
 class Coordinator:
@@ -90,26 +102,76 @@ class Coordinator:
         self._expiring: Iterator[Decision[Waiter]] | None = None
         self._not_before = -inf  # no deadline is met sooner than this
         self._excused = -inf  # the last deadline that was put off because we were late
+        self._ready = False  # the journal has been replayed, and nothing is in the way of deciding
+        self._ahead: dict[GroupKey | None, int] = {}  # letters that are not decided yet, by group
+        self._wakes = inf  # until when the task sleeps
+        self._failed: Exception | None = None
         self._gone: list[TopicId] = []
+        self._untold: list[tuple[GroupKey, Rebalance]] = []
         self._closing = self._closed = False
 
     # --- asking ---------------------------------------------------------------------------
 
-    def ask(self, envelope: Envelope, op: Op[R]) -> Later[R]:
-        waiter, answer = channel()
-        letter = Letter(envelope.org_id, op, envelope.client_id, envelope.client_host, waiter)
-        return self._inbox.post(letter, answer, overlaps=type(op) not in PARKED)
+    def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
+        org, kind = envelope.org_id, type(op)
+        if kind in BRIEF and self._ready and not (self._ahead and self._is_behind(org, op)):
+            return self._at_once(envelope, op)
+        waiter = self._inbox.waiter()
+        caller = Caller(envelope.client_id, envelope.client_host)
+        group_id: str | None = getattr(op, "group_id", None)
+        about = (org, group_id) if group_id is not None else None
+        return self._hand_in(Letter(org, op, caller, waiter, about), kind not in PARKED)
 
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
         """Return when the offsets of a transaction that has ended are durably committed, or gone."""
-        waiter, answer = channel()
-        letter = Letter(org, Settle(producer_id, committed), "", "", waiter)
-        await self._inbox.post(letter, answer).wait()
+        waiter = self._inbox.waiter()
+        await self._hand_in(Letter(org, Settle(producer_id, committed), OURSELVES, waiter, None)).wait()
+
+    def _hand_in(self, letter: Letter, overlaps: bool = False) -> Later[Any]:
+        self._ahead[letter.about] = self._ahead.get(letter.about, 0) + 1
+        return self._inbox.post(letter, letter.waiter, overlaps=overlaps)
+
+    def _is_behind(self, org: OrgId, op: Op[Any]) -> bool:
+        """Whether there is a letter that this must not overtake."""
+        ahead = self._ahead
+        if None in ahead:
+            return True
+        if isinstance(op, OffsetFetch):
+            return any((org, group.group_id) in ahead for group in op.groups)
+        return (org, op.group_id) in ahead  # type: ignore[attr-defined]
+
+    def _decided(self, letters: Iterable[Letter]) -> None:
+        ahead = self._ahead
+        if not len(self._inbox):  # whoever gave up waiting for a place in it is not counted any more, either
+            ahead.clear()
+            return
+        for letter in letters:
+            if (left := ahead.get(letter.about, 0) - 1) > 0:
+                ahead[letter.about] = left
+            else:
+                ahead.pop(letter.about, None)
+
+    def _at_once(self, envelope: Envelope, op: Op[R]) -> R:
+        """A round for this alone."""
+        caller = Caller(envelope.client_id, envelope.client_host)
+        try:
+            decision = self._handle(op, envelope.org_id, caller, NOBODY, self._now())
+            if decision.facts:
+                self._journal.put(decision.facts)
+                self._snapshots.look()
+        except Exception as error:  # memory is ahead of the journal: the task has to end, and all with it
+            self._failed = error
+            self._poke()
+            raise
+        if self._deadline() < self._wakes:
+            self._poke()
+        [reply] = decision.replies
+        return reply.answer  # type: ignore[return-value]
 
     def forget_topic(self, topic_id: TopicId) -> None:
         """The topic has been deleted: so are its offsets, in every group."""
         self._gone.append(topic_id)
-        self._inbox.poke()
+        self._poke()
 
     def reconfigure(self, config: Config) -> None:
         self.groups.reconfigure(rules(config, self._env), limits(config))
@@ -117,6 +179,10 @@ class Coordinator:
     def close(self) -> None:
         """Let everybody go who waits for others: they are told to look for another coordinator."""
         self._closing = True
+        self._poke()
+
+    def _poke(self) -> None:
+        self._ready = False
         self._inbox.poke()
 
     # --- the actor ------------------------------------------------------------------------
@@ -126,7 +192,11 @@ class Coordinator:
         self._expire_at = trio.current_time() + self._expire_every_s
         task_status.started()
         while True:
-            letters = await self._inbox.drain(self._deadline())
+            self._wakes = self._deadline()
+            self._ready = self._journal.at_once and not self._closing
+            letters = await self._inbox.drain(self._wakes)
+            if self._failed is not None:
+                raise self._failed
             await self._journal_and_answer(self._decide(letters, self._now()))
 
     async def _journal_and_answer(self, decision: Decision[Waiter]) -> None:
@@ -135,16 +205,24 @@ class Coordinator:
             if not self._journal.at_once:
                 await self._journal.settled()
             self._snapshots.look()
-        for reply in decision.replies:
-            send(reply.to, reply.answer)
+        replies = decision.replies
+        for reply in replies:
+            reply.to.put(reply.answer)
+        for told, reply in enumerate(replies):
+            if told and not told % TOLD_AT_ONCE:
+                await trio.lowlevel.checkpoint()
+            reply.to.tell()
+        if self._untold:
+            self._tell()
 
     # --- deciding: nothing here awaits ------------------------------------------------------
 
-    def _decide(self, letters: Iterable[Letter], now: Moment) -> Decision[Waiter]:
+    def _decide(self, letters: Sequence[Letter], now: Moment) -> Decision[Waiter]:
         """Letters before deadlines: whoever has sent a sign of life in time is not silent."""
         decision: Decision[Waiter] = Decision()
+        self._decided(letters)
         for letter in letters:
-            decision += self._handle(letter, now)
+            decision += self._handle(letter.op, letter.org, letter.caller, letter.waiter, now)
         while self._gone:
             self.groups.forget_topic(self._gone.pop())
         if self._is_time(now):
@@ -154,19 +232,19 @@ class Coordinator:
             decision += self.groups.abandon()
         return decision
 
-    def _handle(self, letter: Letter, now: Moment) -> Decision[Waiter]:
-        op, waiter = letter.op, letter.waiter
+    def _handle(
+        self, op: Op[Any] | Settle, org: OrgId, caller: Caller, waiter: Waiter, now: Moment
+    ) -> Decision[Waiter]:
         try:
             if isinstance(op, Settle):
-                settled = self.groups.settle_transaction(letter.org, op.producer_id, op.committed)
+                settled = self.groups.settle_transaction(org, op.producer_id, op.committed)
                 settled.answer(waiter, None)
                 return settled
-            caller = Caller(letter.client_id, letter.client_host)
-            return self.groups.handle(op, letter.org, caller, waiter, now)
+            return self.groups.handle(op, org, caller, waiter, now)
         except Exception:
             if isinstance(op, Settle) or not self.groups.sound:
                 raise  # memory is ahead of the journal and cannot go back: only a restart helps
-            log.exception("%s failed for %s", type(op).__name__, letter.client_host)
+            log.exception("%s failed for %s", type(op).__name__, caller.client_host)
             return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _is_time(self, now: Moment) -> bool:
@@ -213,8 +291,14 @@ class Coordinator:
         return Moment(trio.current_time(), int(self._env.now() * 1000))
 
     def _rebalanced(self, key: GroupKey, rebalance: Rebalance) -> None:
-        for told in self.on_rebalance:
-            told(key, rebalance)
+        self._untold.append((key, rebalance))
+
+    def _tell(self) -> None:
+        """What rebalances came to: once it is durable, and nobody waits for it any more."""
+        untold, self._untold = self._untold, []
+        for key, rebalance in untold:
+            for told in self.on_rebalance:
+                told(key, rebalance)
 
 
 def tell(key: GroupKey, rebalance: Rebalance) -> None:

@@ -177,17 +177,43 @@ class GroupRequests:
     def _ask(self, envelope: Envelope, op: Op[R], merge: Callable[[R], R]) -> R | Later[R]:
         answer = self._coordinator.ask(envelope, op)
         if isinstance(answer, Later):
-            return Later(_merged_later, answer, op, merge, overlaps=answer.overlaps, ready=answer.ready)
+            return _Merged(answer, op, merge)
         return merge(answer)
 
 
-async def _merged_later(later: Later[R], op: Op[R], merge: Callable[[R], R]) -> R:
+class _Merged(Later[R]):
     """A refusal concerns what the coordinator was asked about, and not what is merged with it."""
-    try:
-        answer = await later.wait()
-    except KafkaError as refused:
-        answer = op.refusal(refused.code, refused.message)
-    return merge(answer)
+
+    __slots__ = ("_later", "_merge", "_op")
+
+    def __init__(self, later: Later[R], op: Op[R], merge: Callable[[R], R]) -> None:
+        self._later = later
+        self._op = op
+        self._merge = merge
+        self.overlaps = later.overlaps
+
+    def ready(self) -> bool:
+        return self._later.ready()
+
+    async def wait(self) -> R:
+        try:
+            reply = await self._later.wait()
+        except KafkaError as refused:
+            reply = self._op.refusal(refused.code, refused.message)
+        return self._merge(reply)
+
+    def ring(self, bell: Callable[[], None]) -> bool:
+        return self._later.ring(bell)
+
+    def take(self) -> R:
+        try:
+            reply = self._later.take()
+        except KafkaError as refused:
+            reply = self._op.refusal(refused.code, refused.message)
+        return self._merge(reply)
+
+    def forget(self) -> None:
+        self._later.forget()
 
 
 def _fill_in(topic: AnyTopic, live: LiveTopic) -> None:

@@ -36,7 +36,7 @@ from ..ops.base import Envelope, Later, Op, R
 from ..ops.log import InitProducerId
 from ..storage.journal import Journal
 from ..types import OrgId
-from .actor import Inbox, Waiter, channel, send
+from .actor import Inbox, Waiter, answer_all
 from .partition import Partition
 from .snapshots import Snapshots
 from .topics import Topics
@@ -150,8 +150,8 @@ class TxnCoordinator:
 
     def _hand_in(self, org: OrgId, op: Op[Any] | Add) -> Later[Any]:
         self._resting = False
-        waiter, answer = channel()
-        return self._inbox.post(Letter(org, op, waiter), answer)
+        waiter = self._inbox.waiter()
+        return self._inbox.post(Letter(org, op, waiter), waiter)
 
     # --- the actor -------------------------------------------------------------------------
 
@@ -174,8 +174,7 @@ class TxnCoordinator:
             journal.put(facts)
             if not journal.at_once:  # nobody is told of what a crash could take back
                 await journal.settled()
-            for letter, answer in zip(letters, answers, strict=True):
-                send(letter.waiter, answer)
+            answer_all((letter.waiter, answer) for letter, answer in zip(letters, answers, strict=True))
             if await self._finish() or facts:
                 self._snapshots.look()
 

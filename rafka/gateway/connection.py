@@ -2,8 +2,9 @@
 
 What can be answered at once is answered in `on_readable`, a plain call from whoever
 sees the bytes come: it costs no task switch. All frames that one read brought are worked on
-together and their replies go out together. The task is woken only for what has to be
-waited for: a reply that takes time, a slow reader, the end.
+together and their replies go out together. A reply that takes time may ring when it has come
+(`ops.base.Later.ring`), and goes out in the step of whoever answers, by `on_reply`. The task is
+woken only for what has to be waited for: a reply that cannot ring, a slow reader, the end.
 
 While the task waits for a write to become durable the next requests are taken up, so
 that writes share a sync; while it waits for anything else (a parked fetch, a reader
@@ -20,16 +21,16 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import trio
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
-from ..errors import ErrorCode, KafkaError
+from ..errors import KafkaError
 from ..ops.base import Envelope, Later, Op
 from ..types import Buffer
 from ..wire.errors import UnwritableError, WireError
 from ..wire.frame import end_of_header
 from .incoming import Incoming
+from .line import Waiting, our_fault
 from .quirks import Unanswered
 from .routes import Bound, bound_route
 from .transport import Transport
@@ -59,23 +60,12 @@ class Hangup(Exception):
     """The connection has to be closed; the message says why."""
 
 
-@attrs.define
-class Waiting:
-    """A reply in the making, or one that is ready behind it in the line."""
-
-    route: Bound
-    correlation_id: int
-    op: Op[Any] | None = None  # None: the gateway's own answer
-    later: Later[Any] | None = None
-    reply: Any = None
-    last: bool = False  # nothing is taken up behind it
-
-
 class Connection:
     """Kept small: there may be ten thousand of them, most of them idle."""
 
     __slots__ = (
         "_ask",
+        "_asleep",
         "_client_id",
         "_client_id_length",
         "_elements",
@@ -108,7 +98,7 @@ class Connection:
         self.last_active = gateway.clock
         self.began: float | None = None  # when the request that is still arriving began
         self.writing_since: float | None = None
-        self.idle = False  # the task sleeps, and nothing is to be waited for
+        self.idle = False  # the task sleeps, and no reply is awaited
         self.greeted = False  # a whole request has come
         self.scope = trio.CancelScope()
         self._gateway = gateway
@@ -118,6 +108,7 @@ class Connection:
         self._transport = transport
         self._seen_sent = 0
         self._task: Task | None = None
+        self._asleep = False  # the task is
         self._trouble: Exception | None = None  # ends the connection, once what came before is answered
         self._rest: memoryview | None = None  # frames that have come and are not taken up
         self._line: list[Waiting] = []  # replies to come, in order
@@ -153,6 +144,7 @@ class Connection:
         except Exception:  # a mistake of ours
             log.exception("the connection from %s is closed", self.envelope.client_host)
         finally:
+            self._leave_line()
             self._incoming.release()
 
     async def _until_hangup(self) -> None:
@@ -186,22 +178,48 @@ class Connection:
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        """Until `on_readable` comes upon something to wait for."""
-        self.idle = True
-        self.last_active = self._gateway.clock
-        # The rest of a request that came in part may have been kept waiting by us.
-        self.began = self._gateway.clock if self._incoming.midway else None
+        """Until there is something that only the task can do: see `_needed`."""
+        self._rest_at_ease()
         self._task = current_task()
+        self._asleep = True
         await wait_task_rescheduled(self._abort)
 
     def _abort(self, _: object) -> Abort:
-        self.idle = False
+        self.idle = self._asleep = False
         return Abort.SUCCEEDED
 
-    def _wake(self) -> None:
-        assert self._task is not None
-        self.idle = False
-        reschedule(self._task)
+    def _look_up(self) -> None:
+        """After anything was done while the task sleeps: wake it where that takes a task."""
+        if not self._asleep:
+            return
+        if self._needed():
+            assert self._task is not None
+            self.idle = self._asleep = False
+            reschedule(self._task)
+        elif self.idle is bool(self._line):
+            self._rest_at_ease()
+
+    def _needed(self) -> bool:
+        if self._unsent:
+            return True
+        if self._line:
+            first = self._line[0]
+            return not first.rings or first.ready
+        incoming = self._incoming
+        return (
+            self._rest is not None
+            or self._trouble is not None
+            or incoming.ended
+            or incoming.starved
+            or self._gateway.closing
+        )
+
+    def _rest_at_ease(self) -> None:
+        self.idle = not self._line
+        if self.idle:
+            self.last_active = self._gateway.clock
+            # The rest of a request that came in part may have been kept waiting by us.
+            self.began = self._gateway.clock if self._incoming.midway else None
 
     # --- requests --------------------------------------------------------------------
 
@@ -213,8 +231,8 @@ class Connection:
             self._read()
         except Exception as error:
             self._trouble = error
-        if self.idle and (self._line or self._held()):
-            self._wake()
+        if self._line or self._held():  # else all is answered, and nothing has changed
+            self._look_up()
 
     def _held(self) -> bool:
         """Whether nothing more may be taken up for now."""
@@ -274,7 +292,7 @@ class Connection:
                 if at < len(data):
                     self._rest = data[at:] if private else memoryview(bytes(data[at:]))
                 break
-        if not self._line:
+        if not self._line or self._line[0].rings:  # else the task sees to it, before it waits
             self._flush_now()
 
     def _take_up(self, data: memoryview, at: int, end: int) -> None:
@@ -306,9 +324,10 @@ class Connection:
         except KafkaError as refused:
             answer = op.refusal(refused.code, refused.message)
         except Exception:  # a mistake of ours: the client is told so, and others go on
-            answer = self._our_fault(op)
+            answer = our_fault(op, self.envelope.client_host)
         if isinstance(answer, Later):
-            self._line.append(Waiting(route, correlation_id, op, later=answer, last=not answer.overlaps))
+            rings = answer.ring(self.on_reply)
+            self._line.append(Waiting(route, correlation_id, op, answer, rings, last=not answer.overlaps))
         elif self._line:  # a reply with records may be large: not many of those are kept lying
             self._line.append(Waiting(route, correlation_id, op, reply=answer, last=route.splices))
         else:
@@ -326,28 +345,58 @@ class Connection:
         self._header, self._client_id, self._client_id_length = header, raw, length
         self.envelope.client_id = raw.decode(errors="replace")[:CLIENT_ID_SHOWN]
 
-    def _our_fault(self, op: Op[Any]) -> Any:
-        log.exception("%s failed for %s", type(op).__name__, self.envelope.client_host)
-        return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-
     # --- replies ---------------------------------------------------------------------
 
     async def _answer_first(self) -> None:
-        """Wait for the first reply in the line, and gather it."""
+        """Wait for the first reply in the line, and gather it; or until something else has to be done."""
         waiting = self._line[0]
-        if waiting.later is not None:
-            if not waiting.later.ready():
-                await self._flush()  # what is ready need not wait for this one
-            try:
-                waiting.reply = await waiting.later.wait()
-            except KafkaError as refused:
-                assert waiting.op is not None
-                waiting.reply = waiting.op.refusal(refused.code, refused.message)
-            except Exception:
-                assert waiting.op is not None
-                waiting.reply = self._our_fault(waiting.op)
+        if not waiting.ready:
+            await self._flush()  # what is ready need not wait for this one
+            if waiting.rings:
+                if not waiting.ready:
+                    await self._sleep()
+                return
+        if waiting.rings:
+            waiting.take(self.envelope.client_host)
+        elif waiting.later is not None:
+            await waiting.wait(self.envelope.client_host)
         del self._line[0]
         self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
+
+    def on_reply(self) -> None:
+        """A reply has come. Where the task sleeps it goes out now, with what is ready behind it."""
+        if not self._asleep:
+            return
+        try:
+            self._answer_ready()
+            self._flush_now()
+            if not self._unsent:
+                self._go_on()
+        except Exception as error:
+            self._trouble = error
+            self._leave_line()
+        self._look_up()
+
+    def _answer_ready(self) -> None:
+        line = self._line
+        while line:
+            waiting = line[0]
+            if waiting.later is not None:
+                if not waiting.rings or not waiting.later.ready():
+                    return
+                waiting.take(self.envelope.client_host)
+            del line[0]
+            self._answer(waiting.route, waiting.correlation_id, waiting.op, waiting.reply)
+            if self._gathered + len(self._out) >= SEND_AT:
+                self._flush_now()
+                if self._unsent:
+                    return
+
+    def _leave_line(self) -> None:
+        """Nobody gets an answer any more."""
+        for waiting in self._line:
+            waiting.forget()
+        self._line.clear()
 
     def _answer(self, route: Bound, correlation_id: int, op: Op[Any] | None, reply: Any) -> None:
         """Encode a reply behind those already gathered. `op` is None for an answer of our own."""
@@ -376,7 +425,7 @@ class Connection:
             del out[start:]
             if op is None:
                 raise
-            self._answer(route, correlation_id, None, self._our_fault(op))
+            self._answer(route, correlation_id, None, our_fault(op, self.envelope.client_host))
         else:
             _SIZE.pack_into(out, start, len(out) - start - 4)
 

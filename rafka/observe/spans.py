@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,7 +117,7 @@ class _SpannedLink:
         finally:
             envelope.trace = above
         if isinstance(answer, Later):
-            return Later(_wait, span, answer, overlaps=answer.overlaps, ready=answer.ready)
+            return _Spanned(span, answer)
         _end(span, answer)
         return answer
 
@@ -127,14 +128,44 @@ class _SpannedLink:
         return name
 
 
-async def _wait(span: Span, later: Later[R]) -> R:
-    try:
-        reply = await later.wait()
-    except BaseException as error:
-        _end(span, error=error)
-        raise
-    _end(span, reply)
-    return reply
+class _Spanned(Later[R]):
+    """The span ends when the reply comes."""
+
+    __slots__ = ("_later", "_span")
+
+    def __init__(self, span: Span, later: Later[R]) -> None:
+        self._span = span
+        self._later = later
+        self.overlaps = later.overlaps
+
+    def ready(self) -> bool:
+        return self._later.ready()
+
+    async def wait(self) -> R:
+        try:
+            reply = await self._later.wait()
+        except BaseException as error:
+            _end(self._span, error=error)
+            raise
+        _end(self._span, reply)
+        return reply
+
+    def ring(self, bell: Callable[[], None]) -> bool:
+        return self._later.ring(bell)
+
+    def take(self) -> R:
+        try:
+            reply = self._later.take()
+        except BaseException as error:
+            _end(self._span, error=error)
+            raise
+        _end(self._span, reply)
+        return reply
+
+    def forget(self) -> None:
+        self._later.forget()
+        self._span.set_attribute("error.type", "Cancelled")
+        self._span.end()
 
 
 def _about(envelope: Envelope, op: Op[Any] | None = None) -> dict[str, str]:

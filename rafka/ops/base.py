@@ -96,11 +96,13 @@ class Later(Generic[R_co]):
     Waiting may be cancelled; what the op did stays done. `overlaps` says that the op's
     work is done, or on its way in order, and only the outcome is awaited: a connection may
     take up the next request meanwhile, as long as it answers in order. Whoever waits
-    has no use any more for the bytes that the op came in. `ready` tells whether waiting would take
-    no time, so that replies that are ready together go out together.
+    has no use any more for the bytes that the op came in.
+
+    To wait is a task's. Where `ring` takes a bell, a reply can be had without one: the bell
+    is called when the reply is there, and `take` gives it. Then nobody calls `wait`.
     """
 
-    __slots__ = ("_args", "_fn", "overlaps", "ready")
+    __slots__ = ("_args", "_fn", "_ready", "overlaps")
 
     def __init__(
         self,
@@ -111,12 +113,23 @@ class Later(Generic[R_co]):
     ) -> None:
         self._fn = fn
         self._args = args
+        self._ready = ready
         self.overlaps = overlaps
-        self.ready = ready or _nobody_knows
+
+    def ready(self) -> bool:
+        """Whether waiting would take no time: replies that are ready together go out together."""
+        return self._ready is not None and self._ready()
 
     def wait(self) -> Awaitable[R_co]:
         return self._fn(*self._args)
 
+    def ring(self, bell: Callable[[], None]) -> bool:
+        """Have `bell` called when the reply has come; it must neither raise nor wait. False: nobody will."""
+        return False
 
-def _nobody_knows() -> bool:
-    return False
+    def take(self) -> R_co:
+        """The reply, once, where `ring` has taken a bell and `ready` says that it is there."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Whoever gave a bell wants no reply any more."""

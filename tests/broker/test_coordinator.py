@@ -17,7 +17,7 @@ from rafka.errors import ErrorCode
 from rafka.machines.groups.group import Group
 from rafka.ops import cluster
 from rafka.ops import group as ops
-from rafka.ops.base import Later, Op
+from rafka.ops.base import Op
 from rafka.types import DEFAULT_ORG, OrgId
 
 from .grouping import MINE, code_of, commit, committed, consume, heartbeat, join, leave, stable, states, sync
@@ -164,7 +164,7 @@ async def test_a_crowd_of_letters_does_not_keep_deadlines_from_being_met(
         while slow.coordinator.groups.need((DEFAULT_ORG, "silent")).group.listed().group_state == "Stable":
             await trio.sleep(1)
             log.flush()
-            assert slow.coordinator._inbox._post.statistics().tasks_waiting_send > 0
+            assert slow.coordinator._inbox.crowd > 0
         nursery.cancel_scope.cancel()
 
     assert trio.current_time() - began <= 13
@@ -238,65 +238,6 @@ async def test_a_connection_that_goes_leaves_its_member_parked(
     reply = await world.ask(join(member_id=first))
 
     assert len(reply.members) == 2
-
-
-async def test_a_full_inbox_makes_callers_wait_and_loses_nobody(
-    slow: World, autojump_clock: MockClock
-) -> None:
-    log = slow.backend.journal  # type: ignore[attr-defined]
-    answers = []
-
-    async def ask(offset: int) -> None:
-        answers.append((offset, code_of(await slow.ask(commit(offset, group_id=f"g{offset}")))))
-
-    callers = INBOX_SIZE + ROUND_SIZE + 100
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, 0)
-        await wait_all_tasks_blocked()  # the first round waits for the disk
-        for offset in range(1, callers):
-            nursery.start_soon(ask, offset)
-        await wait_all_tasks_blocked()
-
-        assert slow.coordinator._inbox._post.statistics().tasks_waiting_send > 0
-        assert len(slow.coordinator._inbox) == INBOX_SIZE
-        assert answers == []
-        slow.backend.at_once = True  # type: ignore[attr-defined]
-        log.flush()
-
-    assert sorted(answers) == [(offset, ErrorCode.NONE) for offset in range(callers)]
-
-
-async def test_with_a_full_inbox_the_next_request_of_a_connection_waits_its_turn(slow: World) -> None:
-    async with trio.open_nursery() as nursery:
-        for offset in range(INBOX_SIZE + ROUND_SIZE + 1):
-            nursery.start_soon(slow.ask, commit(offset))
-        await wait_all_tasks_blocked()
-
-        answer = slow.answer(commit(1))
-
-        assert isinstance(answer, Later)
-        assert not answer.overlaps
-        nursery.cancel_scope.cancel()
-
-
-async def test_what_one_client_sends_ahead_is_decided_in_its_order(world: World) -> None:
-    answers = [world.answer(commit(offset)) for offset in range(20)]
-
-    assert all(answer.overlaps for answer in answers)
-    for answer in reversed(answers):
-        assert code_of(await answer.wait()) is ErrorCode.NONE
-    assert await committed(world) == {("t", 0): 19}
-
-
-@pytest.mark.parametrize("op", [join(), sync("m"), ops.GroupHistory(group_id="g", max_wait_ms=10)])
-async def test_what_may_take_long_holds_up_what_comes_after_it(world: World, op: ops.JoinGroup) -> None:
-    await world.ask(commit(1))
-
-    answer = world.answer(op)
-
-    assert isinstance(answer, Later)
-    assert not answer.overlaps
-    await answer.wait()
 
 
 # --- organisations, deletion, news ---------------------------------------------------------------

@@ -10,7 +10,18 @@ import trio
 from rafka.gateway.server import Gateway
 from rafka.ops import cluster, log, topics
 
-from .kit import ScriptedLink, World, config, written
+from .kit import Gate, ScriptedLink, World, config, written
+
+
+@pytest.fixture(params=["waited for", "ringing"])
+def both_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies behind a gate are of one kind, and then of the other."""
+    monkeypatch.setattr(Gate, "rings", request.param == "ringing")
+
+
+@pytest.fixture
+def ringing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gate, "rings", True)
 
 
 @pytest.fixture

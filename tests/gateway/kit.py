@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import trio
@@ -111,15 +111,65 @@ class ScriptedLink:
         return self.answers[type(op)](envelope, op)
 
 
+class Opening:
+    """As a `trio.Event` that also rings bells."""
+
+    def __init__(self) -> None:
+        self.bells: list[Callable[[], None]] = []
+        self._event = trio.Event()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def set(self) -> None:
+        self._event.set()
+        for bell in self.bells:
+            bell()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+class Ringing(Later[Any]):
+    """A reply that rings when its gate is opened."""
+
+    def __init__(self, gate: Gate, reply: Any, *, overlaps: bool) -> None:
+        self.overlaps = overlaps
+        self._gate = gate
+        self._reply = reply
+
+    def ready(self) -> bool:
+        return self._gate.opened.is_set()
+
+    def wait(self) -> Any:
+        raise AssertionError("who has left a bell does not wait")
+
+    def ring(self, bell: Callable[[], None]) -> bool:
+        self._gate.opened.bells.append(bell)
+        return True
+
+    def take(self) -> Any:
+        if isinstance(self._reply, Exception):
+            raise self._reply
+        return self._reply
+
+    def forget(self) -> None:
+        self._gate.forgotten += 1
+
+
 @attrs.define(eq=False)
 class Gate:
     """Something that takes time: everybody waits in `later` until the gate is opened."""
 
-    opened: trio.Event = attrs.Factory(trio.Event)
+    opened: Opening = attrs.Factory(Opening)
     waiting: int = 0
     most: int = 0
+    forgotten: int = 0
+    rings: ClassVar[bool] = False  # whether replies behind a gate ring, or have to be waited for
 
     def later(self, reply: Any, *, overlaps: bool) -> Later[Any]:
+        if self.rings:
+            return Ringing(self, reply, overlaps=overlaps)
         return Later(self._wait, reply, overlaps=overlaps, ready=self.opened.is_set)
 
     async def _wait(self, reply: Any) -> Any:

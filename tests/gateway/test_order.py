@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -12,6 +13,8 @@ from rafka.wire.apis.fetch import FETCH
 from rafka.wire.apis.metadata import METADATA
 
 from .kit import Gate, ScriptedLink, World, api_versions, cluster, metadata, produce, raw, request, written
+
+pytestmark = pytest.mark.usefixtures("both_kinds")
 
 
 async def test_pipelined_requests_are_answered_in_order(world: World) -> None:

@@ -100,6 +100,7 @@ def test_nobodys_bytes_are_mixed_up(seed: int, clients: int, sizes: list[int]) -
     assert recorder.seen == sent
 
 
+@pytest.mark.usefixtures("both_kinds")
 @pytest.mark.parametrize("overlaps", [False, True])
 async def test_what_is_left_of_a_burst_outlives_its_first_request_that_waits(
     world: World, link: ScriptedLink, overlaps: bool
