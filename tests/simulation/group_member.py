@@ -251,15 +251,17 @@ class Member:
             given = self._share(joined)
         request = wires.sync(self._who, ("consumer", joined.protocol_name), given)
         for _ in range(SYNC_ATTEMPTS):
-            begun = trio.current_time()
-            reply = await self._asked(SYNC_GROUP, request, inf)
-            self.history.syncs.append(
-                Synced(
-                    **self._said(begun, None if reply is None else reply.error_code),
-                    given=given,
-                    assignment=b"" if reply is None else bytes(reply.assignment),
+            begun, reply = trio.current_time(), None
+            try:
+                reply = await self._asked(SYNC_GROUP, request, inf)
+            finally:  # what a leader gave may have arrived, though it died before it heard so
+                self.history.syncs.append(
+                    Synced(
+                        **self._said(begun, None if reply is None else reply.error_code),
+                        given=given,
+                        assignment=b"" if reply is None else bytes(reply.assignment),
+                    )
                 )
-            )
             if reply is not None:
                 break
             await trio.sleep(self._dice.uniform(0.05, 0.4))
