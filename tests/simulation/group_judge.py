@@ -177,8 +177,8 @@ def _two_at_a_time(facts: _Facts) -> Findings:
             for old in owns[:index]:
                 if old.until <= new.since or old.client == new.client:
                     continue
-                if old.instance is not None and facts.replaced(old, new.since):
-                    continue  # by another with its instance id; it is fenced
+                if any(one.instance is not None and facts.replaced(one, new.since) for one in (old, new)):
+                    continue  # by another with its instance id: it is fenced, and what it was told is old
                 times = heard[old.client]
                 last = bisect_left(times, new.since) - 1
                 since = times[last] if last >= 0 else -inf

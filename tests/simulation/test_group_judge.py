@@ -152,6 +152,25 @@ def test_taking_over_from_one_within_its_session_is_found() -> None:
     assert found(late) == set()
 
 
+def test_whoever_hears_late_that_it_owns_something_though_it_was_replaced_takes_nothing_over() -> None:
+    """The answer to its sync was under way when another came in with its instance id."""
+
+    def static(client: str, begun: float, ended: float) -> Joined:
+        return Joined(**asked(client, begun, ended), instance="i", leader="i-old")
+
+    def owns(client: str, since: float) -> Ownership:
+        return Ownership(group="g", client=client, instance="i", tp=TP, since=since, until=inf, patience=6.0)
+
+    history = GroupHistory(longest_rebalance=6.0)
+    history.joins += [static("i-old", 0, 1), static("i-new", 2, 3)]
+    history.owned += [owns("i-new", 3.5), owns("i-old", 4)]
+    assert "G4" not in found(history)
+
+    history.joins[1] = attrs.evolve(history.joins[1], instance="another")
+    history.owned[0].instance = "another"
+    assert "G4" in found(history)
+
+
 def test_the_older_of_two_with_one_instance_id_is_found_if_it_goes_on() -> None:
     def static(client: str, begun: float, ended: float) -> Joined:
         return Joined(**asked(client, begun, ended), instance="i", leader="i-old")
