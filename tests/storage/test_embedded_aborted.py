@@ -125,7 +125,7 @@ async def test_a_marker_that_may_yet_be_lost_is_in_no_file(autojump_clock: MockC
 
     async def thread(fn: Callable[..., T], *args: Any, limiter: trio.CapacityLimiter | None = None) -> T:
         result = await inline(fn, *args, limiter=limiter)
-        if fn is sync and log is not None and not late:
+        if getattr(fn, "func", fn) is sync and log is not None and not late:
             late.append(aborted(log))
         return result
 

@@ -144,6 +144,7 @@ class EmbeddedBackend:
                         log.trim()
                     await self._checkpoint(clean=True)
         finally:
+            self._shared.flusher.close()
             self._shared.files.close_all()
             if self._lock is not None:
                 self._lock.release()

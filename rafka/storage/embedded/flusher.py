@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import NoReturn, Protocol
 
@@ -60,7 +61,7 @@ class Flusher:
         self._in_use = in_use  # whether a folder is that of a log, or above one
         self._on_failure = on_failure
         self._durable = durable
-        self._limiter = trio.CapacityLimiter(1)  # its own: nothing else may keep a sync waiting
+        self._thread = env.thread_for("rafka sync")
         self._dirty: dict[Flushable, float] = {}  # -> when it has to be flushed at the latest
         self._wanted: dict[Flushable, None] = {}
         self._folders: dict[str, None] = {}  # whose names have changed; any round syncs all of them
@@ -119,20 +120,34 @@ class Flusher:
         return chosen
 
     async def _round(self, logs: Iterable[Flushable]) -> None:
-        async with self._one_round:
+        if self._one_round.locked():
+            await self._one_round.acquire()
+        else:
+            self._one_round.acquire_nowait()  # a round of the loop sooner
+        try:
             if self.failure is not None:
                 raise self.failure
-            works: list[tuple[Flushable, Work]] = []
-            for log in logs:
-                self.forget(log)
-                if (work := log.take_work()) is not None:
-                    works.append((log, work))
+            works = self._take(logs)
             folders, self._folders = list(self._folders), {}
-            if not works and not folders:
-                return
-            await self._sync([work for _, work in works], folders)
+            if works or folders:
+                await self._sync([work for _, work in works], folders)
             for log, work in works:
                 log.work_done(work)
+        finally:
+            self._one_round.release()
+
+    def _take(self, logs: Iterable[Flushable]) -> list[tuple[Flushable, Work]]:
+        works = []
+        try:
+            for log in logs:
+                work = log.take_work()
+                self.forget(log)
+                if work is not None:
+                    works.append((log, work))
+        except StorageFailed as failure:
+            self.fail(failure)
+            raise
+        return works
 
     async def _sync(self, works: Sequence[Work], folders: Sequence[str]) -> None:
         segments = [segment for work in works for segment in work.segments]
@@ -149,9 +164,7 @@ class Flusher:
         """Also beside the rounds, for what waits for nothing else. Raises StorageFailed."""
         try:
             with trio.CancelScope(shield=True):  # half a round would be nobody's
-                missing = await self._env.spawn_thread(
-                    sync, self._env.disk, files, folders, limiter=self._limiter
-                )
+                missing = await self._thread.run(partial(sync, self._env.disk, files, folders))
             for folder in missing:
                 # Else it was deleted with all that is in it, and perhaps made anew, and noted again.
                 if self._in_use(folder) and not self._env.disk.exists(folder):
@@ -159,6 +172,10 @@ class Flusher:
         except StorageFailed as failure:
             self.fail(failure)
             raise
+
+    def close(self) -> None:
+        """Nothing is synced any more."""
+        self._thread.close()
 
     def fail(self, failure: StorageFailed) -> None:
         """From now on nothing is durable any more; whoever waits has to learn it."""
