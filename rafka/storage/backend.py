@@ -149,6 +149,7 @@ class Log(Segmented, Protocol):
     epochs: list[tuple[int, int]]  # (leader epoch, its first offset), ascending; grows by appending
     durable: bool  # as LogBackend.durable: whether an answer has to wait for flushed_offset
     failed: str | None  # why this log refuses every read and append, if it does
+    on_flush: Callable[[], None] | None  # called before a flush begins: what is appended then goes with it
     on_flushed: Callable[[], None] | None  # called after flushed_offset has moved
     state_source: Callable[[], bytes] | None  # asked for what has to be saved at roll, checkpoint, close
     saved_state: (
@@ -204,6 +205,9 @@ class Log(Segmented, Protocol):
 
     def advance_start(self, offset: int) -> None:
         """Nothing below `offset` is read any more; `expire` frees the room. Lower than now: no change."""
+
+    def flush_soon(self) -> None:
+        """Have a flush begin, for what `on_flush` will append. Only where the backend is durable."""
 
     async def wait_flushed(self, offset: int) -> None:
         """Return once `flushed_offset` is at least `offset`, having asked for a flush if need be."""

@@ -16,6 +16,9 @@ the newest turns out to be damaged, the one before it and a longer replay still 
 everything. What no copy can make good, a damaged batch or a gap, refuses the start:
 a broker that forgot some facts in the middle would contradict its own answers.
 
+Where an answer has to wait for a sync, what is put is written when the next sync begins, or
+sooner if a task waits for it: nobody may be told of it before, and all of it is one batch.
+
 Rules for callers
 * `put` puts facts in order at once, `settled` waits for them; `append` is both. So as
   long as an actor decides and appends without an await in between, memory and journal
@@ -31,7 +34,7 @@ Rules for callers
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import trio
@@ -113,6 +116,9 @@ class Journal:
         self._bytes_since = sum(map(len, tail))
         self._facts_since = sum(map(_count, tail))
         self._snapshotting = False
+        self._unwritten: list[Any] = []  # facts
+        if log.durable:
+            log.on_flush = self._write
 
     def replay(self) -> Iterator[Any]:
         """All facts, oldest first; once, before the first append. JournalDamaged for one not understood."""
@@ -131,17 +137,41 @@ class Journal:
         """Put facts in order behind all others, without waiting. Whether there were any."""
         if not facts:
             return False
-        header, pieces = self._batch(facts, self._log.end_offset, self._epoch)
-        self._put(header, pieces)
-        self._facts_since += header.count
+        self._facts_since += len(facts)
+        self._unwritten += facts
+        if not self._log.durable:
+            self._write()
+        elif len(self._unwritten) == len(facts):
+            self._log.flush_soon()
         return True
 
     async def settled(self) -> None:
         """Return when all that has been put so far is as durable as the broker promises."""
         if self._log.durable:
+            self._write()
             await self._log.wait_flushed(self._log.end_offset)
         else:
             await trio.lowlevel.checkpoint()
+
+    @property
+    def end(self) -> int:
+        """Behind all that has been put."""
+        return self._log.end_offset + len(self._unwritten)
+
+    @property
+    def kept(self) -> int:
+        """All that was put before this is as durable as the broker promises."""
+        return self._log.flushed_offset if self._log.durable else self.end
+
+    @property
+    def rests(self) -> bool:
+        """Whether all that was put is."""
+        return not self._log.durable or self._log.flushed_offset == self.end
+
+    def on_kept(self, told: Callable[[], None]) -> None:
+        """Call this when `kept` has moved without a `put`. It must neither wait nor raise."""
+        if self._log.durable:
+            self._log.on_flushed = told
 
     @property
     def at_once(self) -> bool:
@@ -164,7 +194,9 @@ class Journal:
         """
         if self._snapshotting:
             raise RuntimeError("a snapshot of the journal is already being written")
-        offset, facts = self._log.end_offset, list(facts)
+        facts = list(facts)
+        self._write()
+        offset = self._log.end_offset
         covered_bytes, covered_facts = self._bytes_since, self._facts_since
         self._snapshotting = True
         try:
@@ -206,6 +238,12 @@ class Journal:
         )
         header = _filler(self._log.end_offset, offset, self._epoch)
         self._put(header, [write_header(header)])
+
+    def _write(self) -> None:
+        """Append what has been put."""
+        facts, self._unwritten = self._unwritten, []
+        if facts:
+            self._put(*self._batch(facts, self._log.end_offset, self._epoch))
 
     def _put(self, header: BatchHeader, pieces: list[Buffer]) -> None:
         self._log.append(pieces, header)

@@ -92,6 +92,7 @@ class MemoryLog:
         self.size = 0
         self.epochs: leader_epochs.Epochs = []
         self.failed: str | None = None
+        self.on_flush: Callable[[], None] | None = None
         self.on_flushed: Callable[[], None] | None = None  # never called: flushing is part of appending
         self.state_source: Callable[[], bytes] | None = None
         self.saved_state: tuple[int, bytes] | None = None
@@ -187,6 +188,9 @@ class MemoryLog:
         if offset > self.start_offset:
             self.start_offset = offset
             leader_epochs.cut_head(self.epochs, offset)
+
+    def flush_soon(self) -> None:
+        """Nothing here is ever unflushed."""
 
     async def wait_flushed(self, offset: int) -> None:
         self._check()

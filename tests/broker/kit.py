@@ -67,10 +67,16 @@ class SlowLog(MemoryLog):
             self.flushed_offset = before
 
     def flush(self, upto: int | None = None) -> None:
+        if self.on_flush is not None:
+            self.on_flush()
         self.flushed_offset = self.end_offset if upto is None else upto
         self._wake()
         if self.on_flushed is not None:
             self.on_flushed()
+
+    def flush_soon(self) -> None:
+        if self._backend.at_once:
+            self.flush()
 
     def fail(self, why: str) -> None:
         self.failed = why

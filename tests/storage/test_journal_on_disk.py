@@ -15,11 +15,14 @@ import trio
 from rafka.env import Env
 from rafka.machines.facts import FactRegistry, fact
 from rafka.storage import journal as journals
+from rafka.storage.backend import LogSettings, StorageFailed
 from rafka.storage.embedded import EmbeddedBackend, EmbeddedConfig
-from rafka.storage.journal import Journal, JournalDamaged, open_journal
+from rafka.storage.journal import JOURNAL, Journal, JournalDamaged, open_journal
 
 from ..simulation.kit.machine import Machine
 from ..simulation.kit.runner import Chance, run
+from .batches import sim_disk, sim_env
+from .folders import ROOT
 
 
 @fact("counted")
@@ -172,3 +175,87 @@ def test_in_page_cache_mode_a_kill_takes_nothing() -> None:
         return replayed
 
     assert run(1, world).value == [102, 3, 4, 5]
+
+
+async def test_what_is_put_while_the_disk_works_is_one_batch_of_the_next_sync() -> None:
+    disk = sim_disk()
+    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    await backend.start()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(backend.run)
+        journal = await open_journal(backend, CODEC, sim_env(disk))
+        log = backend.open(JOURNAL, LogSettings())
+        kept: list[int] = []
+        journal.on_kept(lambda: kept.append(journal.kept))
+
+        for number in range(20):
+            journal.put([Counted(number)])
+        assert (journal.end, journal.kept, log.end_offset) == (20, 0, 0), "nothing is written yet"
+        assert not journal.rests
+        await journal.settled()
+
+        assert journal.rests
+        assert kept == [20]
+        assert [header.count for header in log.headers(0)] == [20]
+        nursery.cancel_scope.cancel()
+    disk.power_loss()
+
+    again = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    await again.start()
+    journal = await open_journal(again, CODEC, sim_env(disk))
+    assert [kept.number for kept in journal.replay()] == list(range(20))
+
+
+async def test_nobody_has_to_wait_for_what_is_put_to_be_written() -> None:
+    disk = sim_disk()
+    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    await backend.start()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(backend.run)
+        journal = await open_journal(backend, CODEC, sim_env(disk))
+        kept = trio.Event()
+        journal.on_kept(kept.set)
+
+        journal.put([Counted(1)])
+        journal.put([Counted(2)])
+        await kept.wait()
+
+        assert (journal.kept, journal.end) == (2, 2)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_snapshot_covers_what_was_put_and_is_not_written() -> None:
+    disk = sim_disk()
+    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    await backend.start()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(backend.run)
+        journal = await open_journal(backend, CODEC, sim_env(disk))
+        journal.put([Counted(1), Counted(2)])
+        await journal.snapshot([Counted(1), Counted(2)])
+        nursery.cancel_scope.cancel()
+
+    again = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    disk.power_loss()
+    await again.start()
+    journal = await open_journal(again, CODEC, sim_env(disk))
+    assert [kept.number for kept in journal.replay()] == [1, 2]
+
+
+async def test_a_journal_that_cannot_be_written_ends_the_storage() -> None:
+    """What was put counts already for whoever put it, and cannot be taken back."""
+    disk = sim_disk()
+    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
+    await backend.start()
+
+    async def life() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(backend.run)
+            journal = await open_journal(backend, CODEC, sim_env(disk))
+            await journal.append([Counted(1)])
+            disk.capacity = 1
+            journal.put([Counted(2)])
+
+    with pytest.RaisesGroup(pytest.RaisesExc(StorageFailed, match="journal could not be written")):
+        await life()
+    await backend.close()

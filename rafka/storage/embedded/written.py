@@ -20,7 +20,7 @@ from ...records.batch import BatchHeader
 from ...types import Buffer
 from .. import epochs as leader_epochs
 from ..aborted import AbortedIndex, AbortedRange
-from ..backend import LogName, LogSettings
+from ..backend import LogName, LogSettings, StorageFailed
 from ..policy import must_roll
 from .flusher import Work
 from .index import Index, Progress
@@ -46,6 +46,7 @@ class WrittenLog:
         self.size = 0
         self.epochs: leader_epochs.Epochs = []
         self.failed: str | None = None
+        self.on_flush: Callable[[], None] | None = None
         self.on_flushed: Callable[[], None] | None = None
         self.state_source: Callable[[], bytes] | None = None
         self.saved_state: tuple[int, bytes] | None = None
@@ -209,6 +210,8 @@ class WrittenLog:
 
     def take_work(self) -> Work | None:
         """As `flusher.Flushable`."""
+        if self.on_flush is not None and self.failed is None:
+            self._append_last()
         if not self._unsynced or self.failed is not None:
             return None
         work = Work(self._unsynced, mark_of(self._segments[-1]))
@@ -216,6 +219,19 @@ class WrittenLog:
         for segment in work.segments:
             segment.dirty = False
         return work
+
+    def _append_last(self) -> None:
+        """What goes with this flush. If it cannot, nobody may go on: it counts already for who gave it."""
+        assert self.on_flush is not None
+        try:
+            self.on_flush()
+        except KafkaError as error:
+            raise StorageFailed(
+                f"{self.name} could not be written: {error.message}; nothing more is acknowledged"
+            ) from error
+
+    def flush_soon(self) -> None:
+        self._shared.flusher.note(self)
 
     def work_done(self, work: Work) -> None:
         """As `flusher.Flushable`."""
