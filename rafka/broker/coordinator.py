@@ -13,9 +13,10 @@ do there is nothing to wait for, and a round is answered in the step in which it
 Waiting is never a task or a timer: an unanswered caller is a channel, parked in a machine as its
 token, and all deadlines together are one.
 
-Most requests are about one member or its offsets, and release nobody else. Where the page cache
-will do, such a one is a round of its own in the step in which it is asked, unless a letter about its
-group lies in the inbox: nobody has to be woken for it, and no group feels how busy another is.
+Most requests are about one member or its offsets, and release nobody else. Such a one is a round of
+its own in the step in which it is asked, unless a letter about its group lies in the inbox: nobody
+has to be woken for it, and no group feels how busy another is. Its answer is held until the
+journal is kept up to there.
 
 What others tell (a topic is gone, the broker closes) they leave without waiting: the actors
 from which it comes are outside this one, and must not depend on it.
@@ -44,6 +45,7 @@ from ..storage.journal import Journal
 from ..types import DEFAULT_ORG, OrgId, TopicId
 from .actor import Inbox, Waiter
 from .group_settings import limits, rules
+from .held import Held
 from .snapshots import Snapshots
 
 log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ log = logging.getLogger(__name__)
 INBOX_SIZE: Final = 1024  # past this, connections wait to hand in their letter, and read no further
 PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answered much later
 BRIEF: Final = frozenset((Heartbeat, OffsetCommit, OffsetFetch, TxnOffsetCommit))  # release nobody else
-TOLD_AT_ONCE: Final = 64  # replies, before others have their turn
+HELD: Final = 1024  # answers; past this, requests have to take the way through the inbox
 LATE_S: Final = 0.1  # how long a deadline may be put off
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
@@ -97,6 +99,7 @@ class Coordinator:
         self._snapshots = snapshots
         self._topic_exists = topic_exists
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
+        self._held = Held(journal, self._inbox.poke)
         self._expire_every_s = config.groups.retention_check_interval_ms / 1000
         self._expire_at = inf
         self._expiring: Iterator[Decision[Waiter]] | None = None
@@ -115,7 +118,8 @@ class Coordinator:
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
         org, kind = envelope.org_id, type(op)
         if kind in BRIEF and self._ready and not (self._ahead and self._is_behind(org, op)):
-            return self._at_once(envelope, op)
+            answer = self._at_once(envelope, op)
+            return answer if self._journal.rests else self._hold(answer)
         waiter = self._inbox.waiter()
         caller = Caller(envelope.client_id, envelope.client_host)
         group_id: str | None = getattr(op, "group_id", None)
@@ -168,6 +172,14 @@ class Coordinator:
         [reply] = decision.replies
         return reply.answer  # type: ignore[return-value]
 
+    def _hold(self, answer: R) -> Later[R]:
+        waiter = self._inbox.waiter()
+        waiter.overlaps = True
+        self._held.hold(waiter, answer)
+        if len(self._held) >= HELD:
+            self._ready = False
+        return waiter
+
     def forget_topic(self, topic_id: TopicId) -> None:
         """The topic has been deleted: so are its offsets, in every group."""
         self._gone.append(topic_id)
@@ -193,7 +205,7 @@ class Coordinator:
         task_status.started()
         while True:
             self._wakes = self._deadline()
-            self._ready = self._journal.at_once and not self._closing
+            self._ready = not self._closing and len(self._held) < HELD
             letters = await self._inbox.drain(self._wakes)
             if self._failed is not None:
                 raise self._failed
@@ -202,16 +214,10 @@ class Coordinator:
     async def _journal_and_answer(self, decision: Decision[Waiter]) -> None:
         if decision.facts:
             self._journal.put(decision.facts)
-            if not self._journal.at_once:
-                await self._journal.settled()
             self._snapshots.look()
-        replies = decision.replies
-        for reply in replies:
-            reply.to.put(reply.answer)
-        for told, reply in enumerate(replies):
-            if told and not told % TOLD_AT_ONCE:
-                await trio.lowlevel.checkpoint()
-            reply.to.tell()
+        if (decision.facts or decision.replies) and not self._journal.rests:  # also what was put for others
+            await self._journal.settled()
+        await self._held.tell((reply.to, reply.answer) for reply in decision.replies)
         if self._untold:
             self._tell()
 

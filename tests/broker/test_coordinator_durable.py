@@ -6,6 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from rafka.broker.coordinator import HELD
+from rafka.broker.held import TOLD_AT_ONCE
 from rafka.errors import ErrorCode
 from rafka.ops import group as ops
 from rafka.ops.base import Later
@@ -103,20 +105,66 @@ async def test_no_member_is_given_its_share_before_all_are_kept(slow: World, mem
 async def test_what_comes_while_the_disk_works_shares_the_next_append(slow: World) -> None:
     journal = disk(slow).journal
     before = journal.appends
-    first = slow.answer(commit(0))
+    answers = [slow.answer(commit(offset)) for offset in range(200)]
     await wait_all_tasks_blocked()
-    assert journal.appends == before + 1
-
-    others = [slow.answer(commit(offset)) for offset in range(1, 200)]
-    await wait_all_tasks_blocked()
-    assert journal.appends == before + 1
-    journal.flush()
-    await wait_all_tasks_blocked()
-    assert journal.appends == before + 2
+    assert all(map(unanswered, answers))
 
     journal.flush()
-    for answer in (first, *others):
+
+    assert journal.appends == before + 1
+    assert not any(map(unanswered, answers)), "in the step in which the disk is through"
+    for answer in answers:
         assert code_of(await answer.wait()) is ErrorCode.NONE
+
+
+async def test_an_answer_waits_for_what_others_have_changed(slow: World, member: str) -> None:
+    """What it says may rest on that."""
+    await wait_all_tasks_blocked()
+    assert not isinstance(slow.answer(heartbeat(member)), Later)
+
+    committing = slow.answer(commit(5, group_id="other"))
+    alive = slow.answer(heartbeat(member))
+    listing = slow.answer(ops.ListGroups())
+    await wait_all_tasks_blocked()
+    assert all(map(unanswered, (committing, alive, listing)))
+
+    disk(slow).journal.flush()
+    assert (await alive.wait()).error_code is ErrorCode.NONE
+    assert len((await listing.wait()).groups) == 2
+    await committing.wait()
+
+
+async def test_where_many_wait_for_the_disk_the_rest_queue_up(slow: World) -> None:
+    answers = [slow.answer(commit(offset)) for offset in range(HELD)]
+    assert len(slow.coordinator._inbox) == 0
+
+    queued = slow.answer(commit(HELD))
+    assert len(slow.coordinator._inbox) == 1
+    await wait_all_tasks_blocked()
+    disk(slow).at_once = True
+    disk(slow).journal.flush()
+
+    for answer in (*answers, queued):
+        assert code_of(await answer.wait()) is ErrorCode.NONE
+    await wait_all_tasks_blocked()
+    assert not isinstance(slow.answer(commit(0)), Later), "and then it is as before"
+
+
+async def test_of_many_that_waited_for_the_disk_only_some_are_told_in_one_breath(slow: World) -> None:
+    rung = 0
+
+    def bell() -> None:
+        nonlocal rung
+        rung += 1
+
+    for offset in range(3 * TOLD_AT_ONCE):
+        assert slow.answer(commit(offset)).ring(bell)
+    disk(slow).journal.flush()
+    assert rung == TOLD_AT_ONCE
+
+    await wait_all_tasks_blocked()
+
+    assert rung == 3 * TOLD_AT_ONCE
 
 
 async def test_what_is_sent_to_a_busy_task_shares_an_append_also_where_nothing_waits(world: World) -> None:
@@ -135,7 +183,7 @@ async def test_what_is_sent_to_a_busy_task_shares_an_append_also_where_nothing_w
 async def test_a_disk_is_waited_for_though_the_task_rests(slow: World, member: str) -> None:
     await wait_all_tasks_blocked()
 
-    assert unanswered(slow.answer(commit(5)))
+    assert unanswered(slow.answer(commit(5, group_id="other")))
 
 
 async def test_signs_of_life_count_though_the_disk_is_slow(

@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.broker.actor import ROUND_SIZE
-from rafka.broker.coordinator import INBOX_SIZE, TOLD_AT_ONCE
+from rafka.broker.coordinator import HELD, INBOX_SIZE
+from rafka.broker.held import TOLD_AT_ONCE
 from rafka.errors import ErrorCode
 from rafka.ops import group as ops
 from rafka.ops import offsets as offset_ops
@@ -30,11 +31,9 @@ async def test_a_full_inbox_makes_callers_wait_and_loses_nobody(
     async def ask(offset: int) -> None:
         answers.append((offset, code_of(await slow.ask(commit(offset, group_id=f"g{offset}")))))
 
-    callers = INBOX_SIZE + ROUND_SIZE + 100
+    callers = HELD + INBOX_SIZE + ROUND_SIZE + 100
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, 0)
-        await wait_all_tasks_blocked()  # the first round waits for the disk
-        for offset in range(1, callers):
+        for offset in range(callers):
             nursery.start_soon(ask, offset)
         await wait_all_tasks_blocked()
 
@@ -49,7 +48,7 @@ async def test_a_full_inbox_makes_callers_wait_and_loses_nobody(
 
 async def test_with_a_full_inbox_the_next_request_of_a_connection_waits_its_turn(slow: World) -> None:
     async with trio.open_nursery() as nursery:
-        for offset in range(INBOX_SIZE + ROUND_SIZE + 1):
+        for offset in range(HELD + INBOX_SIZE + ROUND_SIZE + 1):
             nursery.start_soon(slow.ask, commit(offset))
         await wait_all_tasks_blocked()
 
