@@ -87,7 +87,10 @@ class RunningBroker:
 async def open_broker(
     config: Config | None = None, env: Env | None = None, *, listen: bool = True
 ) -> AsyncIterator[RunningBroker]:
-    """Recover what is stored, serve inside the block, and close in good order at its end."""
+    """Recover what is stored, serve inside the block, and close in good order at its end.
+
+    Where the block is left by an error, or cancelled, all is left as it lies: the next start recovers it.
+    """
     config = config or Config()
     env = env or real_env()
     with ExitStack() as taken:
@@ -99,6 +102,7 @@ async def open_broker(
 
             meeting = taken.enter_context(meeting_place(config.link.address))
         backend = make_backend(config, env)
+        taken.callback(backend.abandon)  # also where something fails, or the block is left by an error
         names = await backend.start()
         async with trio.open_nursery() as storage:
             await storage.start(backend.run)

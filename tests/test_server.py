@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -18,6 +22,9 @@ from .gateway.group_kit import joining, syncing
 from .gateway.kit import Client, request
 
 GRACE_S = 20
+SYNC_THREAD = "rafka sync"
+FILES = "/proc/self/fd"
+HAS_FILES = os.path.isdir(FILES)
 CONFIG = load(
     flags=[
         ("storage", "memory:", ""),
@@ -59,3 +66,37 @@ async def test_members_who_wait_for_others_are_let_go_at_once_when_the_broker_st
             assert await client.closed()
             await client.stream.aclose()
     assert took < GRACE_S / 4, "grace is for those who work"
+
+
+def open_files() -> int:
+    """How many this process has; 0 where the system does not tell."""
+    return len(os.listdir(FILES)) if HAS_FILES else 0
+
+
+class Interrupted(Exception):
+    """Whoever opened a broker was not able to go on."""
+
+
+async def test_a_broker_that_was_left_by_an_error_can_be_opened_again_in_the_same_process(
+    tmp_path: Path,
+) -> None:
+    """It holds nothing any more: not the data directory, not its files, not its thread."""
+    config = load(flags=[("storage", str(tmp_path / "data"), ""), ("listen", "127.0.0.1:0", "")])
+    files = open_files()
+    with pytest.RaisesGroup(Interrupted, flatten_subgroups=True):
+        async with open_broker(config):
+            raise Interrupted
+    assert open_files() <= files
+
+    with trio.move_on_after(60) as scope:
+        async with open_broker(config):
+            scope.cancel()
+            await trio.sleep_forever()
+
+    async with open_broker(config) as broker:
+        client = await connect(broker)
+        await client.stream.aclose()
+    for thread in threading.enumerate():
+        if thread.name == SYNC_THREAD:
+            await trio.to_thread.run_sync(thread.join, 10)
+    assert SYNC_THREAD not in {thread.name for thread in threading.enumerate()}

@@ -258,4 +258,7 @@ class LogBackend(Protocol):
     async def close(self) -> None:
         """Flush and checkpoint all, and mark the stop as clean. After `run` was cancelled."""
 
+    def abandon(self) -> None:
+        """Let go of files, locks and threads, and leave all as it lies, as a death would."""
+
     def room(self) -> DirRoom: ...

@@ -323,5 +323,8 @@ class MemoryBackend:
     async def close(self) -> None:
         await trio.lowlevel.checkpoint()
 
+    def abandon(self) -> None:
+        """There is nothing to let go of."""
+
     def room(self) -> DirRoom:
         return DirRoom(path="memory", total=-1, usable=-1)

@@ -144,11 +144,14 @@ class EmbeddedBackend:
                         log.trim()
                     await self._checkpoint(clean=True)
         finally:
-            self._shared.flusher.close()
-            self._shared.files.close_all()
-            if self._lock is not None:
-                self._lock.release()
-                self._lock = None
+            self.abandon()
+
+    def abandon(self) -> None:
+        self._shared.flusher.close()
+        self._shared.files.close_all()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     # Logs
 
