@@ -16,7 +16,6 @@ from trio.lowlevel import wait_readable
 
 HAS_EPOLL: Final = hasattr(select, "epoll")
 EVENTS_AT_ONCE: Final = 512
-CROWD: Final = 2  # where so many come at once, more may have come meanwhile
 ROUNDS: Final = 4  # looks at who has become ready meanwhile, before other tasks get their turn
 
 # Called with whether the other side has closed: from there on a read never blocks.
@@ -57,8 +56,6 @@ class Readiness:
                 for fd, events in edges:
                     if (on_edge := called.get(fd)) is not None:
                         on_edge(bool(events & gone))
-                if len(edges) < CROWD:
-                    break
 
     def close(self) -> None:
         self._epoll.close()
