@@ -73,6 +73,14 @@ def open_files() -> int:
     return len(os.listdir(FILES)) if HAS_FILES else 0
 
 
+async def sync_thread_ended() -> None:
+    """It closes what it has by itself, soon after it was told to end."""
+    for thread in threading.enumerate():
+        if thread.name == SYNC_THREAD:
+            await trio.to_thread.run_sync(thread.join, 10)
+            assert not thread.is_alive()
+
+
 class Interrupted(Exception):
     """Whoever opened a broker was not able to go on."""
 
@@ -86,6 +94,7 @@ async def test_a_broker_that_was_left_by_an_error_can_be_opened_again_in_the_sam
     with pytest.RaisesGroup(Interrupted, flatten_subgroups=True):
         async with open_broker(config):
             raise Interrupted
+    await sync_thread_ended()
     assert open_files() <= files
 
     with trio.move_on_after(60) as scope:
@@ -96,7 +105,4 @@ async def test_a_broker_that_was_left_by_an_error_can_be_opened_again_in_the_sam
     async with open_broker(config) as broker:
         client = await connect(broker)
         await client.stream.aclose()
-    for thread in threading.enumerate():
-        if thread.name == SYNC_THREAD:
-            await trio.to_thread.run_sync(thread.join, 10)
-    assert SYNC_THREAD not in {thread.name for thread in threading.enumerate()}
+    await sync_thread_ended()
