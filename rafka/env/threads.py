@@ -61,17 +61,11 @@ class OwnThread:
         self._thread: _Thread | None = None
 
     async def run(self, fn: Callable[[], T]) -> T:
-        if self._one.locked():
-            await self._one.acquire()
-        else:
-            self._one.acquire_nowait()  # a round of the loop sooner
-        try:
+        async with self._one:
             thread = self._thread
             if thread is None:
                 thread = self._thread = _Thread(self._name)
             return await thread.call(fn)
-        finally:
-            self._one.release()
 
     def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -97,11 +91,11 @@ class _Thread:
         with trio.CancelScope(shield=True):
             await trio.lowlevel.wait_readable(self._done)
         os.eventfd_read(self._done)
-        result, error = self._result, self._error
-        self._result = self._error = None
+        result: T = self._result
+        error, self._result, self._error = self._error, None, None
         if error is not None:
             raise error
-        return result  # type: ignore[no-any-return]
+        return result
 
     def end(self) -> None:
         os.eventfd_write(self._asked, 1)
@@ -114,7 +108,7 @@ class _Thread:
                 break
             try:
                 self._result = work()
-            except BaseException as error:
+            except BaseException as error:  # whatever it is: it is raised where the call was made
                 self._error = error
             os.eventfd_write(self._done, 1)
         os.close(self._asked)

@@ -27,7 +27,7 @@ Rules for callers
   makes one sync serve them all.
 * An append that raises leaves memory ahead of the journal. Nothing can be done about
   it in place: the actor lets the error out and dies with its nursery, and a
-  restart replays what is true.
+  restart replays what is true. A write that fails as a sync begins ends the storage.
 * Cancelling an append while it waits does not take the facts back.
 """
 
@@ -166,7 +166,7 @@ class Journal:
     @property
     def rests(self) -> bool:
         """Whether all that was put is."""
-        return not self._log.durable or self._log.flushed_offset == self.end
+        return self.kept == self.end
 
     def on_kept(self, told: Callable[[], None]) -> None:
         """Call this when `kept` has moved without a `put`. It must neither wait nor raise."""

@@ -6,13 +6,15 @@ change that it makes to the disk, and the power goes at that change.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
 
 from rafka.env import Env
+from rafka.env.sim_disk import SimDisk
 from rafka.machines.facts import FactRegistry, fact
 from rafka.storage import journal as journals
 from rafka.storage.backend import LogSettings, StorageFailed
@@ -22,7 +24,7 @@ from rafka.storage.journal import JOURNAL, Journal, JournalDamaged, open_journal
 from ..simulation.kit.machine import Machine
 from ..simulation.kit.runner import Chance, run
 from .batches import sim_disk, sim_env
-from .folders import ROOT
+from .folders import opened
 
 
 @fact("counted")
@@ -177,13 +179,24 @@ def test_in_page_cache_mode_a_kill_takes_nothing() -> None:
     assert run(1, world).value == [102, 3, 4, 5]
 
 
+@asynccontextmanager
+async def opened_journal(disk: SimDisk) -> AsyncIterator[tuple[EmbeddedBackend, Journal]]:
+    """On a disk that is durable, until it is killed."""
+    env = sim_env(disk)
+    async with opened(disk, EmbeddedConfig(durable=True), env=env, clean=False) as backend:
+        yield backend, await open_journal(backend, CODEC, env)
+
+
+async def replayed(disk: SimDisk) -> list[int]:
+    """What is there after a loss of power."""
+    disk.power_loss()
+    async with opened_journal(disk) as (_, journal):
+        return [kept.number for kept in journal.replay()]
+
+
 async def test_what_is_put_while_the_disk_works_is_one_batch_of_the_next_sync() -> None:
     disk = sim_disk()
-    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    await backend.start()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(backend.run)
-        journal = await open_journal(backend, CODEC, sim_env(disk))
+    async with opened_journal(disk) as (backend, journal):
         log = backend.open(JOURNAL, LogSettings())
         kept: list[int] = []
         journal.on_kept(lambda: kept.append(journal.kept))
@@ -197,22 +210,13 @@ async def test_what_is_put_while_the_disk_works_is_one_batch_of_the_next_sync() 
         assert journal.rests
         assert kept == [20]
         assert [header.count for header in log.headers(0)] == [20]
-        nursery.cancel_scope.cancel()
-    disk.power_loss()
 
-    again = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    await again.start()
-    journal = await open_journal(again, CODEC, sim_env(disk))
-    assert [kept.number for kept in journal.replay()] == list(range(20))
+    assert await replayed(disk) == list(range(20))
 
 
 async def test_nobody_has_to_wait_for_what_is_put_to_be_written() -> None:
     disk = sim_disk()
-    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    await backend.start()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(backend.run)
-        journal = await open_journal(backend, CODEC, sim_env(disk))
+    async with opened_journal(disk) as (_, journal):
         kept = trio.Event()
         journal.on_kept(kept.set)
 
@@ -221,41 +225,26 @@ async def test_nobody_has_to_wait_for_what_is_put_to_be_written() -> None:
         await kept.wait()
 
         assert (journal.kept, journal.end) == (2, 2)
-        nursery.cancel_scope.cancel()
+
+    assert await replayed(disk) == [1, 2]
 
 
 async def test_a_snapshot_covers_what_was_put_and_is_not_written() -> None:
     disk = sim_disk()
-    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    await backend.start()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(backend.run)
-        journal = await open_journal(backend, CODEC, sim_env(disk))
+    async with opened_journal(disk) as (_, journal):
         journal.put([Counted(1), Counted(2)])
         await journal.snapshot([Counted(1), Counted(2)])
-        nursery.cancel_scope.cancel()
 
-    again = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    disk.power_loss()
-    await again.start()
-    journal = await open_journal(again, CODEC, sim_env(disk))
-    assert [kept.number for kept in journal.replay()] == [1, 2]
+    assert await replayed(disk) == [1, 2]
 
 
 async def test_a_journal_that_cannot_be_written_ends_the_storage() -> None:
     """What was put counts already for whoever put it, and cannot be taken back."""
     disk = sim_disk()
-    backend = EmbeddedBackend(sim_env(disk), ROOT, EmbeddedConfig(durable=True))
-    await backend.start()
-
-    async def life() -> None:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(backend.run)
-            journal = await open_journal(backend, CODEC, sim_env(disk))
+    wrong = pytest.RaisesExc(StorageFailed, match="journal could not be written")
+    with pytest.RaisesGroup(wrong, flatten_subgroups=True):
+        async with opened_journal(disk) as (_, journal):
             await journal.append([Counted(1)])
             disk.capacity = 1
             journal.put([Counted(2)])
-
-    with pytest.RaisesGroup(pytest.RaisesExc(StorageFailed, match="journal could not be written")):
-        await life()
-    await backend.close()
+            await trio.sleep_forever()

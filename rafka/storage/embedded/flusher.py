@@ -120,11 +120,7 @@ class Flusher:
         return chosen
 
     async def _round(self, logs: Iterable[Flushable]) -> None:
-        if self._one_round.locked():
-            await self._one_round.acquire()
-        else:
-            self._one_round.acquire_nowait()  # a round of the loop sooner
-        try:
+        async with self._one_round:
             if self.failure is not None:
                 raise self.failure
             works = self._take(logs)
@@ -133,8 +129,6 @@ class Flusher:
                 await self._sync([work for _, work in works], folders)
             for log, work in works:
                 log.work_done(work)
-        finally:
-            self._one_round.release()
 
     def _take(self, logs: Iterable[Flushable]) -> list[tuple[Flushable, Work]]:
         works = []

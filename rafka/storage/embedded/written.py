@@ -211,7 +211,7 @@ class WrittenLog:
     def take_work(self) -> Work | None:
         """As `flusher.Flushable`."""
         if self.on_flush is not None and self.failed is None:
-            self._append_last()
+            self._append_last(self.on_flush)
         if not self._unsynced or self.failed is not None:
             return None
         work = Work(self._unsynced, mark_of(self._segments[-1]))
@@ -220,11 +220,10 @@ class WrittenLog:
             segment.dirty = False
         return work
 
-    def _append_last(self) -> None:
+    def _append_last(self, on_flush: Callable[[], None]) -> None:
         """What goes with this flush. If it cannot, nobody may go on: it counts already for who gave it."""
-        assert self.on_flush is not None
         try:
-            self.on_flush()
+            on_flush()
         except KafkaError as error:
             raise StorageFailed(
                 f"{self.name} could not be written: {error.message}; nothing more is acknowledged"
