@@ -7,7 +7,8 @@
 
 A letter is posted in the step in which it is asked, so that what one client asks in a row stays in
 a row, and all that a client has sent ahead is in the inbox before the actor looks: it shares a
-round. With a full inbox whoever asks waits to hand in the letter, and reads no further meanwhile.
+round. With a full inbox whoever asks reads no further until the answer has come: so there are never
+more letters beside the inbox than there are clients.
 
 Who waits for an answer is a task, which its channel wakes, or somebody who has left a bell. All
 answers of a round are in their channels before the first bell rings, so that whoever has
@@ -113,14 +114,14 @@ class Inbox(Generic[LetterT]):
         self._kept: list[Channel] = []
         self._reader: trio.lowlevel.Task | None = None  # sleeps until there is something
         self._poked = False
-        self._crowd: dict[Waiter, LetterT] = {}  # who waits to hand in a letter, in the order of coming
+        self._crowd: deque[LetterT] = deque()  # letters for which there is no room yet
 
     def __len__(self) -> int:
         return len(self._letters)
 
     @property
     def crowd(self) -> int:
-        """How many wait to hand in a letter."""
+        """How many wait for their letter to have room."""
         return len(self._crowd)
 
     def waiter(self) -> Waiter:
@@ -130,19 +131,12 @@ class Inbox(Generic[LetterT]):
         return Waiter(kept.pop() if kept else trio.open_memory_channel(1), kept)
 
     def post(self, letter: LetterT, waiter: Waiter, *, overlaps: bool = False) -> Later[Any]:
-        """Hand in a letter, at once if there is room. `overlaps` as in `Later`."""
-        if not self.offer(letter):
-            return Later(self._post_and_wait, letter, waiter)
-        waiter.overlaps = overlaps
+        """Hand in a letter. `overlaps` as in `Later`; where there is no room, nothing follows it."""
+        if self.offer(letter):
+            waiter.overlaps = overlaps
+        else:
+            self._crowd.append(letter)
         return waiter
-
-    async def _post_and_wait(self, letter: LetterT, waiter: Waiter) -> Any:
-        if not self.offer(letter):
-            self._crowd[waiter] = letter
-        try:
-            return await waiter.wait()
-        finally:
-            self._crowd.pop(waiter, None)
 
     def offer(self, letter: LetterT) -> bool:
         """Hand in a letter. With a full inbox nothing happens."""
@@ -176,7 +170,7 @@ class Inbox(Generic[LetterT]):
         else:
             taken = [letters.popleft() for _ in range(ROUND_SIZE)]
         while self._crowd and len(letters) < self._size:
-            letters.append(self._crowd.pop(next(iter(self._crowd))))
+            letters.append(self._crowd.popleft())
         return taken
 
     async def _sleep(self) -> None:

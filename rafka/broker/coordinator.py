@@ -122,8 +122,8 @@ class Coordinator:
             return answer if self._journal.rests else self._hold(answer)
         waiter = self._inbox.waiter()
         caller = Caller(envelope.client_id, envelope.client_host)
-        group_id: str | None = getattr(op, "group_id", None)
-        about = (org, group_id) if group_id is not None else None
+        group_id: str | None = None if kind is OffsetFetch else getattr(op, "group_id", None)
+        about = (org, group_id) if group_id is not None else None  # a fetch may ask about several
         return self._hand_in(Letter(org, op, caller, waiter, about), kind not in PARKED)
 
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
@@ -146,7 +146,7 @@ class Coordinator:
 
     def _decided(self, letters: Iterable[Letter]) -> None:
         ahead = self._ahead
-        if not len(self._inbox):  # whoever gave up waiting for a place in it is not counted any more, either
+        if not len(self._inbox):
             ahead.clear()
             return
         for letter in letters:

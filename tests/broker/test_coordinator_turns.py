@@ -94,6 +94,19 @@ async def test_whoever_asks_about_several_groups_waits_for_any_of_them(world: Wo
     assert not isinstance(fetch("calm", "busy"), Later)
 
 
+async def test_a_commit_does_not_overtake_a_look_that_was_asked_before_it(world: World) -> None:
+    await world.ask(commit(1))
+    listing = world.answer(ops.ListGroups())  # for which the look has to wait
+    group = offset_ops.FetchOffsetsGroup(group_id="g")
+    looking = world.answer(offset_ops.OffsetFetch(groups=[group]))
+    await listing.wait()
+
+    await world.ask(commit(2))
+
+    (told,) = (await looking.wait()).groups
+    assert told.topics[0].partitions[0].committed_offset == 1
+
+
 async def test_a_letter_about_all_groups_is_overtaken_by_none(world: World) -> None:
     await world.ask(commit(1))
     deleting = world.answer(ops.DeleteGroups(groups_names=["g"]))

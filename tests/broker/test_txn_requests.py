@@ -6,8 +6,11 @@ import pytest
 import trio
 import trio.testing
 
+from rafka.broker.coordinator import INBOX_SIZE
 from rafka.errors import ErrorCode
+from rafka.ops import group as group_ops
 from rafka.ops import log, txn
+from rafka.ops.base import Later
 from rafka.types import DEFAULT_ORG
 
 from .grouping import commit, stable
@@ -48,6 +51,25 @@ async def test_offsets_of_a_producer_that_was_replaced_are_refused(world: World,
 
     assert answer is ErrorCode.INVALID_PRODUCER_EPOCH
     assert await group_offset(world) == -1
+
+
+async def test_offsets_that_wait_for_a_place_do_not_outlive_their_transaction(slow: World) -> None:
+    """T2, T5: what was sent before the transaction was aborted is gone with it, whoever is in the way."""
+    disk = slow.backend
+    disk.at_once = True  # type: ignore[attr-defined]
+    producer = await a_producer(slow)
+    await producer.add_group()
+    crowd = [slow.answer(group_ops.ListGroups()) for _ in range(INBOX_SIZE)]
+    sent = slow.answer(producer.sending(77))
+    assert isinstance(sent, Later)
+
+    await producer.end(committed=False)
+    assert (await sent.wait()).topics[0].partitions[0].error_code is NONE
+    assert all(answer.ready() for answer in crowd)
+    await producer.add_group()
+    await producer.end()
+
+    assert await group_offset(slow) == -1
 
 
 async def test_offsets_of_strangers_are_refused(world: World) -> None:
