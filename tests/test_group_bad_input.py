@@ -97,9 +97,9 @@ async def test_a_member_without_protocols_is_refused() -> None:
 
 async def test_a_member_may_offer_some_protocols_and_not_any_number() -> None:
     async with serving() as world:
-        some = await join(world.client(), protocols=protocols(*(f"p{n}" for n in range(100))))
+        some = await join(world.client(), protocols=protocols(*(f"p{n}" for n in range(64))))
         many = await join(
-            world.client(), group_id="other", protocols=protocols(*(f"p{n}" for n in range(101)))
+            world.client(), group_id="other", protocols=protocols(*(f"p{n}" for n in range(65)))
         )
 
     assert some.error_code == 0

@@ -20,6 +20,7 @@ def rules(config: Config, env: Env) -> GroupRules:
         lexicographic_leader=groups.leader_election == "lexicographic",
         max_pending=groups.max_pending,
         max_group_bytes=groups.max_group_bytes,
+        max_name=groups.max_name,
         max_protocols=groups.max_protocols,
         max_metadata_bytes=groups.max_metadata_bytes,
         max_assignment_bytes=groups.max_assignment_bytes,

@@ -41,6 +41,7 @@ def test_only_what_is_rafkas_own_may_change_while_it_runs() -> None:
         "group.max.count",
         "group.max.pending",
         "group.max.bytes",
+        "group.max.name.length",
         "group.max.protocols",
         "group.max.metadata.bytes",
         "group.max.assignment.bytes",

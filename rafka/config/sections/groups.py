@@ -64,16 +64,23 @@ class Groups(Section):
     max_group_bytes: int = setting(
         "group.max.bytes",
         67_108_864,
-        "The most that the members of a group may tell about themselves together. Who does not fit in is"
-        " refused as by a group that is full.",
+        "The most that the members of a group may tell about themselves together, each with a kilobyte for"
+        " itself. Who does not fit in is refused as by a group that is full.",
         Kind.LONG,
         unit="bytes",
-        at_least=1024,
+        at_least=65_536,
+        dynamic=True,
+    )
+    max_name: int = setting(
+        "group.max.name.length",
+        249,
+        "The most characters of a group's id, an instance id, and the name or type of a protocol.",
+        at_least=1,
         dynamic=True,
     )
     max_protocols: int = setting(
         "group.max.protocols",
-        100,
+        64,
         "The most ways of sharing partitions that a member may offer.",
         at_least=1,
         dynamic=True,

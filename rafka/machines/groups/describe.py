@@ -48,10 +48,10 @@ def listed(core: Core[Token]) -> ListedGroup:
 
 
 def subscribed_to(core: Core[Token], topic: str) -> bool | None:
-    """None where nobody can tell: metadata that cannot be read, or that is not for us to read."""
+    """None where nobody can tell: no generation has formed, or metadata that cannot be read, or not by us."""
     if not core.roster:
         return False
-    if core.protocol_type != CONSUMER:
+    if core.protocol_type != CONSUMER or core.generation == 0:
         return None
     return core.subscriptions.includes(topic)
 

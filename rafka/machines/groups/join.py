@@ -16,7 +16,7 @@ from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
 from .rebalance import maybe_complete, rebalance_or_complete, welcome
 from .replace import replace
-from .roster import Member, protocols_of, size_of
+from .roster import ITSELF, Member, protocols_of, weight_of
 
 _FIRST_JOIN: Final = 300.0  # how long a new member may wait in its first join, in seconds
 
@@ -27,6 +27,9 @@ def check_join(op: JoinGroup, rules: GroupRules) -> None:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if not rules.min_session_ms <= op.session_timeout_ms <= rules.max_session_ms:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+    names = op.protocol_type, op.group_instance_id or "", *[protocol.name for protocol in op.protocols]
+    if max(map(len, names)) > rules.max_name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a name of more than {rules.max_name} characters")
     if len(op.protocols) > rules.max_protocols:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "more protocols than a member may offer")
     if sum([len(p.metadata) + len(p.name) for p in op.protocols]) > rules.max_metadata_bytes:
@@ -39,7 +42,10 @@ def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Mo
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if not _has_room(core, op.member_id):
         return _turn_away(core, op.member_id, token, now)
-    _check_bytes(core, op)
+    if not _fits(core, op):
+        if op.member_id in core.pending:
+            return _turn_away(core, op.member_id, token, now)
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group would be too large")
     if not _supported(core, op):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if op.member_id:
@@ -67,22 +73,26 @@ def _has_room(core: Core[Token], member_id: str) -> bool:
     return len(core.roster) < core.rules.max_size or member_id in core.roster.by_id
 
 
-def _check_bytes(core: Core[Token], op: JoinGroup) -> None:
-    """All metadata together stays within what a group may keep. Whoever is in stays in as it was."""
-    brought = core.roster.metadata_bytes
-    if brought + core.rules.max_metadata_bytes <= core.rules.max_group_bytes:
-        return
-    member = core.roster.by_id.get(op.member_id)
-    replaced = size_of(member.protocols) if member is not None else 0
-    if brought - replaced + size_of(protocols_of(op)) > core.rules.max_group_bytes:
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "too much metadata for one group")
+def _fits(core: Core[Token], op: JoinGroup) -> bool:
+    """All members together stay within what a group may keep. Whoever is in stays in as it was."""
+    roster, most = core.roster, core.rules.max_group_bytes
+    if roster.weight + ITSELF + core.rules.max_metadata_bytes <= most:
+        return True
+    member = roster.by_id.get(op.member_id) or roster.by_instance.get(op.group_instance_id or "")
+    replaced = weight_of(member.protocols) if member is not None else 0
+    return roster.weight - replaced + weight_of(protocols_of(op)) <= most
 
 
 def _turn_away(core: Core[Token], member_id: str, token: Token, now: Moment) -> Decision[Token]:
+    """Out of the group, whether it was in or only about to be: the others need not wait for it."""
     out = Decision.of(token, join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
-    if (member := core.roster.by_id.get(member_id)) is not None:
+    if member_id in core.pending:
+        core.drop_pending(member_id)
+    elif (member := core.roster.by_id.get(member_id)) is not None:
         core.remove([member], now, out)
-        maybe_complete(core, now, out)  # the others need not wait for whoever was turned away
+    else:
+        return out
+    maybe_complete(core, now, out)
     return out
 
 

@@ -33,7 +33,7 @@ class Kept:
     leader: str = ""
     at_ms: int = -1  # since when it has been as it is
     members: dict[str, SettledMember] = attrs.Factory(dict)
-    removed: tuple[str, ...] = ()  # of that generation: it has to form anew without them
+    removed: list[str] = attrs.Factory(list)  # of that generation: it has to form anew without them
 
     def apply(self, fact: Fact) -> None:
         match fact:
@@ -45,16 +45,15 @@ class Kept:
                 self.protocol_type, self.protocol_name = fact.protocol_type, fact.protocol_name
                 self.leader, self.at_ms = fact.leader, fact.at_ms
                 self.members = {member.member_id: member for member in fact.members}
-                self.removed = ()
+                self.removed = []
             case StaticMemberReplaced():
                 del self.members[fact.old_member_id]
                 self.members[fact.member.member_id] = fact.member
                 if self.leader == fact.old_member_id:
                     self.leader = fact.member.member_id
             case MembersRemoved():
-                # A new dictionary: the old one is still the roll of the last stable generation.
-                gone = frozenset(fact.member_ids)
-                self.members = {name: kept for name, kept in self.members.items() if name not in gone}
+                for name in fact.member_ids:
+                    self.members.pop(name, None)
                 self.removed += fact.member_ids
                 self.at_ms = fact.at_ms
             case GroupCreated():
@@ -79,6 +78,6 @@ class Kept:
                 members,
             )
         if self.removed:
-            yield MembersRemoved(org, group_id, self.removed, self.at_ms)
+            yield MembersRemoved(org, group_id, tuple(self.removed), self.at_ms)
         if self.begun > self.generation:
             yield GenerationBegun(org, group_id, self.begun)

@@ -24,12 +24,12 @@ def leave(core: Core[Token], op: LeaveGroup, token: Token, now: Moment) -> Decis
     results = []
     for leaver in op.members:
         try:
-            found = _judge(core, leaver, leaving)
+            trigger, member_id = _judge(core, leaver, leaving)
         except KafkaError as refused:
             results.append(_result(leaver, refused.code))
             continue
         results.append(_result(leaver, ErrorCode.NONE))
-        cause = cause or Cause(found, leaver.member_id, leaver.reason or "")
+        cause = cause or Cause(trigger, member_id, leaver.reason or "")
     out: Decision[Token] = Decision()
     core.remove(leaving.values(), now, out)
     if cause is not None and core.state is not State.EMPTY:
@@ -45,16 +45,19 @@ def leave_nothing(op: LeaveGroup) -> LeaveGroupReply:
     return LeaveGroupReply(members=[_result(leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in op.members])
 
 
-def _judge(core: Core[Token], leaver: Leaver, leaving: dict[str, Member[Token]]) -> Trigger:
-    """Put the member among those who leave; why the others have to join again. Raises KafkaError."""
+def _judge(core: Core[Token], leaver: Leaver, leaving: dict[str, Member[Token]]) -> tuple[Trigger, str]:
+    """Put the member among those who leave; why the others have to join again, and for whom. KafkaError."""
     if leaver.member_id in core.pending:
         core.drop_pending(leaver.member_id)
-        return Trigger.ID_GIVEN_BACK
+        return Trigger.ID_GIVEN_BACK, leaver.member_id
+    holder = core.roster.by_instance.get(leaver.group_instance_id or "")
+    if holder is not None and holder.member_id in leaving:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "it has left a moment ago, and its instance id with it")
     member = _meant(core, leaver)
     if member.member_id in leaving:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "it has left a moment ago")
     leaving[member.member_id] = member
-    return Trigger.MEMBER_LEFT
+    return Trigger.MEMBER_LEFT, member.member_id
 
 
 def _meant(core: Core[Token], leaver: Leaver) -> Member[Token]:

@@ -119,7 +119,8 @@ class GroupRules:
     max_size: int = 2**31 - 1
     lexicographic_leader: bool = False  # else whoever came first leads while it rejoins
     max_pending: int = 10_000  # member ids given out that nobody has joined with yet
-    max_protocols: int = 100  # that one member may offer
+    max_name: int = 249  # characters of a group id, an instance id, a protocol's name or type
+    max_protocols: int = 64  # that one member may offer
     max_metadata_bytes: int = 1 << 20  # of one member, over all its protocols
     max_group_bytes: int = 64 << 20  # of metadata of all members: a generation is kept as one fact
     max_assignment_bytes: int = 1 << 20  # of all members of one generation

@@ -147,7 +147,7 @@ def settle(core: Core[Token], now: Moment, out: Decision[Token]) -> None:
         tuple(member.settled(member.protocols, member.assignment) for member in core.roster.by_id.values()),
     )
     core.record(fact, out)
-    core.before = core.kept.members
+    core.before = dict(core.kept.members)
 
 
 def welcome(core: Core[Token], member: Member[Token]) -> JoinGroupReply:

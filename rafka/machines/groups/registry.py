@@ -10,7 +10,7 @@ so that ten thousand idle groups cost nothing. What may be asked of groups is in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final, Generic
 
@@ -28,7 +28,7 @@ from .offset_facts import OFFSET_FACTS, OffsetFact, PendingOffsets, PendingSettl
 from .offsets import Offsets
 from .slug import stable_id
 
-LONGEST_ID: Final = 249  # characters, as of a topic's name
+_SLACK: Final = 64  # alarms that count no more, which the heap may hold before it is swept
 
 _OF_OFFSETS: Final = frozenset(OFFSET_FACTS)
 
@@ -100,8 +100,9 @@ class Registry(Generic[Token]):
 
     def new(self, key: GroupKey, now: Moment) -> Entry[Token]:
         """A group that nobody knows yet. It is not there before `enter`."""
-        if len(key[1]) > LONGEST_ID:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, f"a group id has at most {LONGEST_ID} characters")
+        longest = self.rules.max_name
+        if len(key[1]) > longest:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, f"a group id has at most {longest} characters")
         if len(self._entries) >= self.limits.max_groups:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there are as many groups as there may be")
         return self._entry(key, stable_id(now.wall_ms, self._entropy()))
@@ -193,6 +194,18 @@ class Registry(Generic[Token]):
             entry.alarm = deadline
             self._serial += 1
             heappush(self._alarms, (deadline, self._serial, key))
+            if len(self._alarms) > 2 * len(self._entries) + _SLACK:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Alarms of groups that are gone, or were given a sooner one, would stay until their time."""
+        alarms = [alarm for alarm in self._alarms if self._counts(alarm)]
+        heapify(alarms)
+        self._alarms = alarms
+
+    def _counts(self, alarm: tuple[float, int, GroupKey]) -> bool:
+        entry = self._entries.get(alarm[2])
+        return entry is not None and entry.alarm == alarm[0]
 
     def due(self, now: Moment) -> Iterator[tuple[GroupKey, Entry[Token]]]:
         """The groups that have something to do by now."""

@@ -76,16 +76,20 @@ def _keep(
     if (kept := core.kept.members.get(old.member_id)) is None:
         return
     successor = new.settled(new.protocols if unnoticed else kept.protocols, kept.assignment)
-    if core.before is not core.kept.members:
-        core.before[new.member_id] = core.before.pop(old.member_id)
+    if core.before.pop(old.member_id, None) is not None:
+        core.before[new.member_id] = successor
     core.record(StaticMemberReplaced(core.org, core.group_id, old.member_id, successor), out)
 
 
 def _vote_stays(core: Core[Token], old: Member[Token], new: Member[Token]) -> bool:
-    """Whether the members would choose the protocol that they use. Only other names can change that."""
-    if names_of(old.protocols) == names_of(new.protocols):
-        return True
-    return core.roster.elected_protocol() == core.protocol_name
+    """Whether the members would choose the protocol that they use, or one as good as it.
+
+    Only other names can change that. Among equals the place of a voter would decide, and the
+    successor has come last.
+    """
+    return (
+        names_of(old.protocols) == names_of(new.protocols) or core.protocol_name in core.roster.most_voted()
+    )
 
 
 def _same_generation(

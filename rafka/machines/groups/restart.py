@@ -19,7 +19,7 @@ def resume(core: Core[Token], now: Moment) -> Decision[Token]:
     out: Decision[Token] = Decision()
     kept = core.kept
     core.generation, core.protocol_type = kept.generation, kept.protocol_type
-    core.before = kept.members
+    core.before = dict(kept.members)
     if not kept.members:
         return out
     core.protocol_name = kept.protocol_name

@@ -8,7 +8,7 @@ generation (the vote, the longest timeout) looks at everybody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic
+from typing import Final, Generic
 
 import attrs
 
@@ -18,6 +18,8 @@ from .facts import SettledMember
 from .model import Token
 
 Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the preferred one first
+
+ITSELF: Final = 1024  # bytes: the ids of a member, its client's name and address, and what keeps them
 
 
 def protocols_of(op: JoinGroup) -> Protocols:
@@ -30,6 +32,11 @@ def names_of(protocols: Protocols) -> list[str]:
 
 def size_of(protocols: Protocols) -> int:
     return sum([len(name) + len(metadata) for name, metadata in protocols])
+
+
+def weight_of(protocols: Protocols) -> int:
+    """What a member counts for in the size of its group: what it brings, and itself."""
+    return ITSELF + size_of(protocols)
 
 
 @attrs.define(eq=False)
@@ -84,7 +91,7 @@ class Member(Generic[Token]):
 class Roster(Generic[Token]):
     by_id: dict[str, Member[Token]] = attrs.Factory(dict)
     by_instance: dict[str, Member[Token]] = attrs.Factory(dict)
-    metadata_bytes: int = 0  # that all members together have brought
+    weight: int = 0  # of all members together
     _supporters: dict[str, int] = attrs.Factory(dict)
 
     def __len__(self) -> int:
@@ -94,19 +101,19 @@ class Roster(Generic[Token]):
         self.by_id[member.member_id] = member
         if member.group_instance_id is not None:
             self.by_instance[member.group_instance_id] = member
-        self.metadata_bytes += size_of(member.protocols)
+        self.weight += weight_of(member.protocols)
         self._count(member.protocols, 1)
 
     def remove(self, member: Member[Token]) -> None:
         del self.by_id[member.member_id]
         if member.group_instance_id is not None:
             del self.by_instance[member.group_instance_id]
-        self.metadata_bytes -= size_of(member.protocols)
+        self.weight -= weight_of(member.protocols)
         self._count(member.protocols, -1)
 
     def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
         old, member.protocols = member.protocols, protocols
-        self.metadata_bytes += size_of(protocols) - size_of(old)
+        self.weight += size_of(protocols) - size_of(old)
         if names_of(old) != names_of(protocols):
             self._count(old, -1)
             self._count(protocols, 1)
@@ -130,15 +137,20 @@ class Roster(Generic[Token]):
         return len(self.by_id) in [self._supporters.get(protocol.name, 0) for protocol in offered]
 
     def elected_protocol(self) -> str:
+        """The first of equals: whose voter joined first."""
+        return self.most_voted()[0]
+
+    def most_voted(self) -> list[str]:
         """The vote: each member for the first of its protocols that all support; the most votes win."""
-        common = {name for name, count in self._supporters.items() if count == len(self.by_id)}
+        common = [name for name, count in self._supporters.items() if count == len(self.by_id)]
         if len(common) == 1:
-            return common.pop()
+            return common
         votes: dict[str, int] = {}
         for member in self.by_id.values():
             choice = next(name for name, _ in member.protocols if name in common)
             votes[choice] = votes.get(choice, 0) + 1
-        return max(votes, key=votes.__getitem__)  # the first of equals: whose voter joined first
+        most = max(votes.values())
+        return [name for name, count in votes.items() if count == most]
 
     def longest_rebalance_ms(self) -> int:
         return max((member.rebalance_ms for member in self.by_id.values()), default=0)

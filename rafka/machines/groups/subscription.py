@@ -18,16 +18,20 @@ from typing import Final
 
 import attrs
 
+MOST_TOPICS: Final = 50_000  # that members of a group name together: to read more would hold up others
+
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
 TopicPartition = tuple[str, int]
 
 
-def topics_of(metadata: bytes) -> list[str] | None:
-    """The topics of a subscription; None where it cannot be read."""
+def topics_of(metadata: bytes, most: int = MOST_TOPICS) -> list[str] | None:
+    """The topics of a subscription; None where it cannot be read, or names more."""
     try:
         count, at = _opening(metadata, least=2)
+        if count > most:
+            return None
         topics = []
         for _ in range(count):
             topic, at = _string(metadata, at)
@@ -86,10 +90,12 @@ class Subscriptions:
 
     def _union(self) -> frozenset[str] | None:
         topics: set[str] = set()
+        left = MOST_TOPICS
         for metadata in set(self._metadata):
-            if (named := topics_of(metadata)) is None:
+            if (named := topics_of(metadata, left)) is None:
                 return None
             topics.update(named)
+            left -= len(named)
         return frozenset(topics)
 
 

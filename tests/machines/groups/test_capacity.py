@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rafka.errors import ErrorCode
 from rafka.machines.groups.model import GroupRules, State
+from rafka.machines.groups.roster import ITSELF
 
 from .kit import Uuids, World
 
@@ -85,7 +86,7 @@ def test_a_static_member_that_restarts_finds_its_group_full() -> None:
 
 def test_a_group_has_room_for_so_much_metadata() -> None:
     """Ours: a generation is kept as one fact, which has to have an end. Who brings no more may rejoin."""
-    rules = GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=31)
+    rules = GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=2 * ITSELF + 31)
     world = World(rules)
     ann, bob = world.stable("ann", "bob", protocols=(("range", b"x" * 10),))
 
@@ -99,4 +100,48 @@ def test_a_group_has_room_for_so_much_metadata() -> None:
     )
     assert world.heartbeat(bob) is ErrorCode.NONE, "it is in as it was"
     world.leave(ann, bob)
-    assert world.group.roster.metadata_bytes == 0
+    assert world.group.roster.weight == 0
+
+
+def test_whoever_was_given_an_id_and_finds_no_room_is_not_waited_for() -> None:
+    """CG-071: the id is gone with the refusal. Else the others would wait until it is forgotten."""
+    world = small(2)
+    (ann,) = world.stable("ann")
+    ids = [world.joined(world.join(name)).member_id for name in ("bob", "cid")]
+    tokens = [world.join("ann", ann), world.join("bob", ids[0])]
+    assert world.parked(tokens[0])
+
+    assert world.code(world.join("cid", ids[1])) is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+    assert {world.joined(token).generation_id for token in tokens} == {2}
+    assert not world.group.pending
+
+
+def test_whoever_was_given_an_id_and_brings_too_much_is_not_waited_for() -> None:
+    world = World(GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=2 * ITSELF + 25))
+    (ann,) = world.stable("ann", protocols=(("range", b"x" * 10),))
+    bob = world.joined(world.join("bob")).member_id
+    token = world.join("ann", ann, protocols=(("range", b"y" * 10),))
+    assert world.parked(token)
+
+    refused = world.join("bob", bob, protocols=(("range", b"z" * 10),))
+
+    assert world.code(refused) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.joined(token).generation_id == 2
+
+
+def test_members_count_for_more_than_what_they_bring() -> None:
+    """Else a million who bring nothing would be no load at all."""
+    world = World(GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=2 * ITSELF))
+    world.stable("ann", protocols=(("r", b""),))
+
+    assert world.code(world.join("bob", protocols=(("r", b""),))) is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_static_member_that_restarts_brings_what_it_had_brought() -> None:
+    world = World(GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=ITSELF + 30))
+    world.stable("ann", static=True, protocols=(("range", b"x" * 15),))
+
+    token = world.join("ann", group_instance_id="i-ann", protocols=(("range", b"x" * 15),))
+
+    assert world.code(token) is ErrorCode.NONE

@@ -90,3 +90,14 @@ def test_while_members_sync_only_the_leader_looks_through(world: World) -> None:
 
     for follower in followers[10:]:
         assert world.synced(world.sync("late", follower)).assignment == follower.encode()
+
+
+def test_members_that_go_one_by_one_cost_the_same_each(world: World) -> None:
+    ids = world.stable(*[f"m{at}" for at in range(20)])
+    world.group.kept.members = NotToBeCounted(world.group.kept.members)  # type: ignore[assignment,arg-type]
+
+    world.leave(ids[3])
+    world.leave(ids[4])
+
+    assert ids[3] not in world.group.kept.members
+    assert ids[5] in world.group.kept.members

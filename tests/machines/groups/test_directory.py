@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from rafka.errors import ErrorCode
@@ -217,25 +218,36 @@ def test_a_deleted_group_does_not_come_back(world: World) -> None:
     assert world.listed() == {}
 
 
+def delete_offset(world: World, name: str) -> ErrorCode:
+    """Of partition 0 of a topic."""
+    partitions = [offset_ops.DeleteOffsetsPartition(partition_index=0)]
+    topic = offset_ops.DeleteOffsetsTopic(name=name, partitions=partitions)
+    topic.topic_id = TOPIC if name == "t" else OTHER_TOPIC  # type: ignore[misc]
+    reply = world.answer(offset_ops.OffsetDelete(group_id="g", topics=[topic]))
+    return reply.topics[0].partitions[0].error_code
+
+
 def test_offsets_that_members_read_are_kept(world: World) -> None:
     subscribed = b"\0\0" + b"\0\0\0\1" + b"\0\1t" + b"\xff\xff\xff\xff"
     member = world.stable("g", protocols=(("range", subscribed),))
     world.commit({0: 5}, generation_id_or_member_epoch=1, member_id=member)
-    partitions = [offset_ops.DeleteOffsetsPartition(partition_index=0)]
 
-    def delete(name: str) -> ErrorCode:
-        topic = offset_ops.DeleteOffsetsTopic(name=name, partitions=partitions)
-        topic.topic_id = TOPIC if name == "t" else OTHER_TOPIC  # type: ignore[misc]
-        reply = world.answer(offset_ops.OffsetDelete(group_id="g", topics=[topic]))
-        return reply.topics[0].partitions[0].error_code
-
-    assert delete("t") is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-    assert delete("other") is ErrorCode.NONE
+    assert delete_offset(world, "t") is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    assert delete_offset(world, "other") is ErrorCode.NONE
     assert world.offsets() == {0: 5}
 
     world.leave("g", member)
-    assert delete("t") is ErrorCode.NONE
+    assert delete_offset(world, "t") is ErrorCode.NONE
     assert world.offsets() == {}
+
+
+def test_before_the_first_generation_members_may_read_anything(world: World) -> None:
+    """As Kafka answers while a new group waits for company."""
+    world.groups.reconfigure(attrs.evolve(world.groups.rules, initial_delay_ms=3_000), world.groups.limits)
+    world.commit({0: 5})
+    world.ask(join_op(group_id="g", id_required=False))
+
+    assert delete_offset(world, "t") is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
 def test_what_else_members_do_nobody_can_tell(world: World) -> None:

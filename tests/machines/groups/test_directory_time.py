@@ -309,3 +309,11 @@ def test_facts_name_their_group(world: World) -> None:
 
     assert {fact.group_id for fact in world.journal} == {"g", "h"}  # type: ignore[attr-defined]
     assert isinstance(world.journal[-1], GroupDeleted)
+
+
+def test_alarms_of_groups_that_are_gone_do_not_pile_up(world: World) -> None:
+    for n in range(500):
+        world.ask(join_op(group_id=f"g{n}", session_timeout_ms=1_800_000))
+        world.delete(f"g{n}")
+
+    assert len(world.groups._alarms) < 100

@@ -20,6 +20,7 @@ from rafka.machines.groups.events import Assigned, GenerationFormed, RebalanceBe
 from rafka.machines.groups.group import Group
 from rafka.machines.groups.kept import Kept
 from rafka.machines.groups.model import GroupRules, State
+from rafka.machines.groups.roster import ITSELF
 from rafka.ops.group import JoinGroupReply, SyncGroupReply
 
 from .kit import BOTH, KEY, Offer, Uuids, World
@@ -272,9 +273,8 @@ class GroupMachine(RuleBasedStateMachine):
         assert group.joined == sum(m.join_waiter is not None for m in members.values())
         offered = Counter(name for m in members.values() for name in dict(m.protocols))
         assert group.roster._supporters == offered
-        assert group.roster.metadata_bytes == sum(
-            len(name) + len(metadata) for m in members.values() for name, metadata in m.protocols
-        )
+        brought = [name.encode() + metadata for m in members.values() for name, metadata in m.protocols]
+        assert group.roster.weight == ITSELF * len(members) + sum(map(len, brought))
         static = {m.group_instance_id: m for m in members.values() if m.group_instance_id is not None}
         assert group.roster.by_instance == static
         assert group.unsynced <= set(members)

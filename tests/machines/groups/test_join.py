@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rafka.errors import ErrorCode, KafkaError
 from rafka.machines.groups.join import check_join
 from rafka.machines.groups.model import GroupRules, State
-from rafka.ops.group import JoinedMember
+from rafka.ops.group import JoinedMember, JoinGroup
 
 from .kit import BOTH, RANGE, Uuids, World, code_of, join_op
 
@@ -343,6 +345,25 @@ def test_a_member_may_not_bring_too_much() -> None:
     assert code(("range", b"x" * 15)) is ErrorCode.NONE
     assert code(("range", b"x" * 16)) is ErrorCode.INVALID_REQUEST
     assert code(("range", b"x" * 5), ("rr", b"x" * 9)) is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda name: join_op(protocol_type=name),
+        lambda name: join_op(group_instance_id=name),
+        lambda name: join_op(protocols=((name, b""),)),
+    ],
+)
+def test_names_have_an_end(named: Callable[[str], JoinGroup]) -> None:
+    """A member id begins with the instance id, and all have to fit into answers to others."""
+    rules = GroupRules(new_uuid=Uuids())
+
+    def code(size: int) -> ErrorCode:
+        return code_of(lambda: check_join(named("\N{SNOWMAN}" * size), rules))
+
+    assert code(249) is ErrorCode.NONE
+    assert code(250) is ErrorCode.INVALID_REQUEST
 
 
 def test_ids_are_not_given_out_without_end() -> None:

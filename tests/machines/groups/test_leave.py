@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rafka.errors import ErrorCode, KafkaError
+from rafka.machines.groups.events import RebalanceBegan
 from rafka.machines.groups.leave import leave_nothing
 from rafka.machines.groups.model import State
 from rafka.ops.group import LeaveGroup, Leaver
@@ -190,3 +191,21 @@ def test_one_who_waits_for_its_assignment_is_told_that_it_is_out(world: World) -
     assert world.leave(bob) == [NONE]
 
     assert world.code(waiting) is UNKNOWN
+
+
+def test_an_instance_id_goes_with_the_first_who_leaves_by_it(world: World) -> None:
+    """Rows L7 and L13: the second is judged as if the first had gone already."""
+    ann, bob = world.stable("ann", "bob", static=True)
+
+    assert world.leave((ann, "i-ann"), ("somebody", "i-ann"), ("", "i-ann")) == [NONE, UNKNOWN, UNKNOWN]
+    assert world.leave(("somebody", "i-bob"), (bob, "i-bob")) == [FENCED, NONE]
+
+
+def test_it_is_told_who_was_taken_out_by_instance_id(world: World) -> None:
+    ann, _bob = world.stable("ann", "bob", static=True)
+    world.events.clear()
+
+    world.leave(("", "i-ann"))
+
+    [began] = [event for event in world.events if isinstance(event, RebalanceBegan)]
+    assert began.member_id == ann

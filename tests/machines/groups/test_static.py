@@ -251,3 +251,21 @@ def test_a_restart_of_the_broker_knows_the_new_selves(world: World) -> None:
     assert world.group.generation == 1
     assert world.heartbeat(newest, generation=1, instance="i-bob") is ErrorCode.NONE
     assert world.group.roster.by_id[newest].protocols == RANGE, "as the generation was that came back"
+
+
+def test_a_restart_that_leaves_a_tie_as_it_was_disturbs_nobody(world: World) -> None:
+    """Among equal votes the place of a voter decides, and whoever restarts comes last."""
+    tokens = [
+        world.join("ann", group_instance_id="i-ann", protocols=BOTH),
+        world.join("bob", group_instance_id="i-bob", protocols=BOTH[::-1]),
+    ]
+    world.tick()
+    ann, bob = (world.joined(token).member_id for token in tokens)
+    world.sync("bob", bob)
+    world.sync("ann", ann, {ann: b"a", bob: b"b"})
+    assert world.group.protocol_name == "range"
+
+    token = world.join("ann", group_instance_id="i-ann", protocols=(*BOTH, ("other", b"")))
+
+    assert world.code(token) is ErrorCode.NONE
+    assert world.state() is State.STABLE

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rafka.machines.groups.subscription import Subscriptions, moves, partitions_of, topics_of
+from rafka.machines.groups.subscription import (
+    MOST_TOPICS,
+    Subscriptions,
+    moves,
+    partitions_of,
+    topics_of,
+)
 
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 
@@ -90,3 +96,13 @@ def test_a_generation_subscribes_to_what_any_member_does() -> None:
     assert [both.includes(topic) for topic in "abcd"] == [True, True, True, False]
     assert Subscriptions.of([subscription(["a"]), b""]).includes("a") is None
     assert Subscriptions.of([]).includes("a") is False
+
+
+def test_members_who_name_very_many_topics_may_mean_any() -> None:
+    """To read them all would hold up everybody else."""
+    some = subscription([f"t{n}" for n in range(MOST_TOPICS // 2)])
+    more = subscription([f"u{n}" for n in range(MOST_TOPICS // 2 + 1)])
+
+    assert Subscriptions.of([some]).includes("v") is False
+    assert Subscriptions.of([some, more]).includes("v") is None
+    assert topics_of(subscription(["t"] * (MOST_TOPICS + 1))) is None
