@@ -29,6 +29,7 @@ from ..env import Env
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS
 from ..machines.facts import Fact
+from ..machines.offsets_topic import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 from ..machines.transactions.directory import Transactions, TxnFact
 from ..machines.transactions.model import Ending, TopicPartition, TxnKey, TxnRules
 from ..ops import txn as ops
@@ -40,7 +41,6 @@ from .actor import Inbox, Waiter, answer_all
 from .partition import Partition
 from .snapshots import Snapshots
 from .topics import Topics
-from .txn_names import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ import trio
 
 from ..config import Config
 from ..errors import ErrorCode, KafkaError
+from ..machines.offsets_topic import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 from ..machines.transactions.model import TopicPartition
 from ..ops import txn as ops
 from ..ops.base import Envelope, Later, Op, R
@@ -25,12 +26,17 @@ from .partition import Partition
 from .producer_ids import ProducerIds
 from .topics import Topics
 from .txn_coordinator import Add, Offsets, TxnCoordinator
-from .txn_names import OFFSETS_PARTITIONS, OFFSETS_TOPIC, offsets_partition
 
 BUSY: Final = ErrorCode.CONCURRENT_TRANSACTIONS
+ELSEWHERE: Final = (  # a coordinator of groups that is not here, or not any more
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 Answered: TypeAlias = ErrorCode | Later[ErrorCode]
-Written = list[tuple[Partition, int, ops.MarkerPartitionResult]]
+Written: TypeAlias = list[tuple[Partition, int, ops.MarkerPartitionResult]]
+OfGroups: TypeAlias = list[tuple[ops.Marker, list[ops.MarkerPartitionResult]]]
 
 
 class Groups(Coordinator, Offsets, Protocol):
@@ -159,38 +165,59 @@ class TxnRequests:
     ) -> ops.WriteTxnMarkersReply | Later[ops.WriteTxnMarkersReply]:
         """An administrator ends a transaction that hangs. This broker's own coordinator does not ask."""
         return (
-            Later(self._write_markers, envelope.org_id, op)
-            if op.markers
-            else ops.WriteTxnMarkersReply(markers=())
+            Later(self._write_markers, envelope, op) if op.markers else ops.WriteTxnMarkersReply(markers=())
         )
 
-    async def _write_markers(self, org: OrgId, op: ops.WriteTxnMarkers) -> ops.WriteTxnMarkersReply:
+    async def _write_markers(self, envelope: Envelope, op: ops.WriteTxnMarkers) -> ops.WriteTxnMarkersReply:
+        org = envelope.org_id
         written: Written = []
-        results = [self._write(org, marker, written) for marker in op.markers]
+        of_groups: OfGroups = []
+        results = [self._write(org, marker, written, of_groups) for marker in op.markers]
         for partition, next_offset, result in written:
             try:
                 await partition.wait_durable(next_offset)
             except KafkaError as failed:
                 result.error_code = failed.code  # type: ignore[misc]
-        for marker in op.markers:
-            if any(topic.name == OFFSETS_TOPIC and topic.partition_indexes for topic in marker.topics):
-                await self._groups.settle_transaction(org, marker.producer_id, marker.transaction_result)
+        if of_groups:
+            await self._settle(envelope, of_groups)
         return ops.WriteTxnMarkersReply(markers=_by_producer(results))
 
-    def _write(self, org: OrgId, marker: ops.Marker, written: Written) -> ops.MarkerResult:
-        return ops.MarkerResult(
-            producer_id=marker.producer_id,
-            topics=[
-                ops.MarkerTopicResult(
-                    name=topic.name,
-                    partitions=[
-                        self._write_one(org, marker, (topic.name, index), written)
-                        for index in topic.partition_indexes
-                    ],
+    async def _settle(self, envelope: Envelope, of_groups: OfGroups) -> None:
+        """Hand to the groups what of the markers is theirs, and take over what they say of it."""
+        op = ops.WriteTxnMarkers(markers=[_for_groups(marker, results) for marker, results in of_groups])
+        answer = self._groups.ask(envelope, op)
+        reply = await answer.wait() if isinstance(answer, Later) else answer
+        for (_, results), told in zip(of_groups, reply.markers, strict=True):
+            for result, of_partition in zip(results, told.topics[0].partitions, strict=True):
+                code = of_partition.error_code
+                result.error_code = (  # type: ignore[misc]  # nobody has seen it yet
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER if code in ELSEWHERE else code
                 )
-                for topic in marker.topics
-            ],
-        )
+
+    def _write(
+        self, org: OrgId, marker: ops.Marker, written: Written, of_groups: OfGroups
+    ) -> ops.MarkerResult:
+        """`written` and `of_groups` learn of the results that may still change."""
+        topics = [
+            ops.MarkerTopicResult(
+                name=topic.name,
+                partitions=[
+                    self._write_one(org, marker, (topic.name, index), written)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ]
+        accepted = [
+            result
+            for topic in topics
+            if topic.name == OFFSETS_TOPIC
+            for result in topic.partitions
+            if result.error_code == ErrorCode.NONE
+        ]
+        if accepted:
+            of_groups.append((marker, accepted))
+        return ops.MarkerResult(producer_id=marker.producer_id, topics=topics)
 
     def _write_one(
         self, org: OrgId, marker: ops.Marker, where: TopicPartition, written: Written
@@ -217,6 +244,21 @@ class TxnRequests:
         else:
             written.append((partition, appended.next_offset, result))
         return result
+
+
+def _for_groups(marker: ops.Marker, results: Iterable[ops.MarkerPartitionResult]) -> ops.Marker:
+    """The marker for these partitions of the groups, and for no others."""
+    topic = ops.MarkerTopic(
+        name=OFFSETS_TOPIC, partition_indexes=[result.partition_index for result in results]
+    )
+    return ops.Marker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.transaction_result,
+        topics=[topic],
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
+    )
 
 
 def _by_producer(results: Iterable[ops.MarkerResult]) -> list[ops.MarkerResult]:

@@ -212,6 +212,95 @@ async def test_a_marker_for_offsets_settles_what_is_pending(world: World) -> Non
     assert await group_offset(world, stable=True) == 5
 
 
+@pytest.mark.parametrize("index", [4, 77, -1], ids=["of another group", "beyond all", "negative"])
+async def test_a_marker_settles_no_group_of_a_partition_that_it_does_not_reach(
+    world: World, index: int
+) -> None:
+    """T8, T9: the offsets of group "g" are in partition 3, and those of "h" in 4."""
+    producer = await a_producer(world, bumps=True)
+    await producer.send_offset(5, "g")
+    await producer.send_offset(6, "h")
+
+    reply = await world.ask(marker_request(producer, True, [("__consumer_offsets", index)]))
+
+    there = index == 4
+    code = NONE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert marked(reply) == [(index, code)]
+    assert await group_offset(world, "g", stable=True) is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert await group_offset(world, "h", stable=True) == (6 if there else ErrorCode.UNSTABLE_OFFSET_COMMIT)
+
+
+@pytest.mark.parametrize(
+    ("later", "version", "code"),
+    [
+        (-1, 0, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (0, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (-1, 2, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (0, 0, NONE),
+        (0, 1, NONE),
+        (1, 0, NONE),
+        (1, 2, NONE),
+    ],
+)
+async def test_a_marker_of_the_past_settles_no_offsets(
+    world: World, later: int, version: int, code: ErrorCode
+) -> None:
+    """TX-041, TX-060: as it is with records, and as Kafka 4.3.1 answers."""
+    producer = await a_producer(world)
+    await producer.init()
+    await producer.add_group()
+    await producer.send_offset(5)
+    epoch = producer.epoch + later
+
+    asked = marker_request(
+        producer, True, [("__consumer_offsets", 3)], producer_epoch=epoch, transaction_version=version
+    )
+
+    assert marked(await world.ask(asked)) == [(3, code)]
+    unsettled = ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert await group_offset(world, stable=True) == (5 if code is NONE else unsettled)
+
+
+async def test_markers_for_offsets_are_answered_each_in_its_place(world: World) -> None:
+    producer = await a_producer(world)
+    await producer.init()
+    await producer.begin(0)
+    await producer.write(b"a")
+    await producer.add_group()
+    await producer.send_offset(5)
+    old = marker_request(producer, True, [("__consumer_offsets", 3)], producer_epoch=producer.epoch - 1)
+    now = marker_request(
+        producer, False, [("t", 0), ("__consumer_offsets", 99), ("__consumer_offsets", 3), ("t", 9)]
+    )
+
+    reply = await world.ask(txn.WriteTxnMarkers(markers=[*old.markers, *now.markers]))
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    [marker] = reply.markers
+    found = {t.name: [(p.partition_index, p.error_code) for p in t.partitions] for t in marker.topics}
+    assert found == {
+        "__consumer_offsets": [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (99, unknown), (3, NONE)],
+        "t": [(0, NONE), (9, unknown)],
+    }
+    assert await group_offset(world, stable=True) == -1, "they were dropped"
+
+
+async def test_markers_for_offsets_find_no_groups_where_the_broker_closes(world: World) -> None:
+    """Section 6: whoever writes markers looks for a leader, and knows no coordinators of groups."""
+    producer = await a_producer(world, bumps=True)
+    await producer.send_offset(5)
+    world.broker.close()
+    await trio.testing.wait_all_tasks_blocked()
+
+    reply = await world.ask(marker_request(producer, True, [("__consumer_offsets", 3)]))
+
+    assert marked(reply) == [(3, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+
+
+def marked(reply: txn.WriteTxnMarkersReply) -> list[tuple[int, ErrorCode]]:
+    return [(p.partition_index, p.error_code) for m in reply.markers for t in m.topics for p in t.partitions]
+
+
 async def test_no_markers_are_no_mistake(world: World) -> None:
     assert (await world.ask(txn.WriteTxnMarkers(markers=[]))).markers == ()
 

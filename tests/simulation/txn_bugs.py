@@ -16,9 +16,9 @@ import trio
 
 from rafka.broker.partition import Partition
 from rafka.broker.txn_coordinator import TxnCoordinator
-from rafka.broker.txn_names import OFFSETS_TOPIC
 from rafka.errors import ErrorCode, KafkaError
 from rafka.machines.groups.offsets import Offsets
+from rafka.machines.offsets_topic import OFFSETS_TOPIC
 from rafka.machines.transactions import directory, rules
 from rafka.machines.transactions.model import UNKNOWN, TxnState
 from rafka.machines.unstable import Unstable

@@ -20,8 +20,9 @@ from ...errors import ErrorCode, KafkaError
 from ...ops import group as ops
 from ...ops import offsets as offset_ops
 from ...ops.base import Op
+from ...ops.txn import WriteTxnMarkers, WriteTxnMarkersReply
 from ...types import OrgId, TopicId
-from . import expiry
+from . import expiry, markers
 from .describe import described_absent
 from .history import Watch, Watches
 from .join import check_join
@@ -75,6 +76,8 @@ class Groups(Registry[Token]):
                 decision = handler((org, op.group_id), op, caller, token, now)  # type: ignore[attr-defined]
             elif isinstance(op, ops.DeleteGroups):
                 decision = self._delete(org, op, token)
+            elif isinstance(op, WriteTxnMarkers):
+                decision = self._mark(org, op, token)
             else:
                 decision = Decision.of(token, self._handlers_of_many[kind](org, op))
         except KafkaError as refused:
@@ -213,6 +216,20 @@ class Groups(Registry[Token]):
             if fact is not None:
                 self.record(fact, decision)
         self._unsaid = 0
+        return decision
+
+    def _mark(self, org: OrgId, op: WriteTxnMarkers, token: Token) -> Decision[Token]:
+        """The same by an administrator, for the groups of the partitions that are named."""
+        decision: Decision[Token] = Decision()
+        results = [
+            markers.settle(
+                marker,
+                [entry.offsets for _, entry in self.pending_of(org, marker.producer_id)],
+                lambda fact: self.record(fact, decision),
+            )
+            for marker in op.markers
+        ]
+        decision.answer(token, WriteTxnMarkersReply(markers=results))
         return decision
 
     # --- administration -----------------------------------------------------------------------

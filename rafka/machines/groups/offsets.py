@@ -120,6 +120,10 @@ class Offsets:
             return None
         return PendingSettled(self.org, self.group_id, producer_id, committed)
 
+    def pending_epoch(self, producer_id: int) -> int | None:
+        """The epoch with which the producer has offsets pending here; None where it has none."""
+        return self._pending.epoch_of(producer_id)
+
     # --- reading ----------------------------------------------------------------------------
 
     def fetch(

@@ -72,6 +72,11 @@ class Pending:
     def has(self, producer_id: int) -> bool:
         return producer_id in self._by_producer
 
+    def epoch_of(self, producer_id: int) -> int | None:
+        """That of the producer's open transaction; None where it has nothing pending."""
+        transaction = self._by_producer.get(producer_id)
+        return None if transaction is None else transaction.epoch
+
     def check_epoch(self, producer_id: int, epoch: int) -> None:
         """A producer that was replaced by a newer one of its name cannot add to that one's transaction."""
         open_one = self._by_producer.get(producer_id)
