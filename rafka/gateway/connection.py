@@ -425,7 +425,10 @@ class Connection:
             del out[start:]
             if op is None:
                 raise
-            self._answer(route, correlation_id, None, our_fault(op, self.envelope.client_host))
+            refusal = our_fault(op, self.envelope.client_host)
+            if route.settle is not None:
+                refusal = route.settle(op, refusal, route.version)
+            self._answer(route, correlation_id, None, refusal)
         else:
             _SIZE.pack_into(out, start, len(out) - start - 4)
 

@@ -65,6 +65,18 @@ async def test_a_timeout_of_nothing_is_the_client_s_own(client: Client, link: Sc
 
 
 @pytest.mark.parametrize("version", JOIN_GROUP.versions)
+async def test_an_answer_that_cannot_be_written_is_refused_in_the_words_of_its_version(
+    client: Client, link: ScriptedLink, version: int
+) -> None:
+    answer(link, group.JoinGroup, group.JoinGroupReply(member_id="x" * 40_000))
+
+    reply = await ask(client, JOIN_GROUP, version, joining(rebalance_timeout_ms=60_000 if version else -1))
+
+    assert (reply.error_code, reply.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert reply.protocol_name == (None if version >= 7 else "")
+
+
+@pytest.mark.parametrize("version", JOIN_GROUP.versions)
 async def test_a_leader_is_told_the_roll(client: Client, link: ScriptedLink, version: int) -> None:
     joined = group.JoinGroupReply(
         generation_id=3,

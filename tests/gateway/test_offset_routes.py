@@ -105,6 +105,22 @@ async def test_an_error_of_the_group_is_put_where_the_version_has_a_place_for_it
         assert (told.error_code, told.topics) == (30, [])
 
 
+@pytest.mark.parametrize("version", OFFSET_FETCH.versions)
+async def test_offsets_that_cannot_be_written_are_never_taken_for_none(
+    client: Client, link: ScriptedLink, version: int
+) -> None:
+    reply = fetched()
+    reply.groups[0].topics[0].partitions[0].metadata = "x" * 40_000  # type: ignore[misc]
+    answer(link, offsets.OffsetFetch, reply)
+
+    told = await ask(client, OFFSET_FETCH, version, fetching(version))
+
+    if version == 1:
+        assert [p.error_code for p in told.topics[0].partitions] == [-1, -1]
+    else:
+        assert (told if version < 8 else told.groups[0]).error_code == -1
+
+
 @pytest.mark.parametrize("version", range(2, 11))
 async def test_all_topics_are_asked_for_by_null(client: Client, link: ScriptedLink, version: int) -> None:
     answer(link, offsets.OffsetFetch, fetched())
