@@ -16,9 +16,11 @@ import trio.testing
 from rafka.errors import ErrorCode
 from rafka.wire.apis.delete_groups import DELETE_GROUPS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
+from rafka.wire.apis.init_producer_id import INIT_PRODUCER_ID
 from rafka.wire.apis.join_group import JOIN_GROUP
 from rafka.wire.apis.leave_group import LEAVE_GROUP
 from rafka.wire.apis.list_groups import LIST_GROUPS
+from rafka.wire.apis.list_transactions import LIST_TRANSACTIONS
 from rafka.wire.apis.offset_commit import OFFSET_COMMIT
 from rafka.wire.apis.offset_fetch import OFFSET_FETCH
 
@@ -83,6 +85,38 @@ async def test_the_empty_group_id_has_no_members() -> None:
         assert await beat(client, group_id="") == ErrorCode.INVALID_GROUP_ID
         assert left.error_code == ErrorCode.INVALID_GROUP_ID
         assert committed.topics[0].partitions[0].error_code == 0
+
+
+class NotUtf8(str):
+    """Bytes that a client sends where text belongs."""
+
+    __slots__ = ()
+
+    def encode(self, *_: Any) -> bytes:
+        return b"\xff" * len(self)
+
+
+@pytest.mark.parametrize("version", [3, 9], ids=["classic", "flexible"])
+async def test_a_kind_of_group_that_no_answer_could_name_ends_the_connection(version: int) -> None:
+    """Read as U+FFFD it is three times as long: the list of groups could not be told to anybody."""
+    kind = NotUtf8("?" * 11_000)
+    async with serving() as world:
+        hung_up = await hangs_up_on(world.client(), JOIN_GROUP, version, joining(protocol_type=kind))
+        listed = await world.client().ask(LIST_GROUPS, 4, LIST_GROUPS.Request())
+
+    assert hung_up
+    assert (listed.error_code, listed.groups) == (0, [])
+
+
+async def test_a_transactional_id_that_no_answer_could_name_ends_the_connection() -> None:
+    name = NotUtf8("?" * 11_000)
+    asked = INIT_PRODUCER_ID.Request(transactional_id=name, transaction_timeout_ms=60_000)
+    async with serving() as world:
+        hung_up = await hangs_up_on(world.client(), INIT_PRODUCER_ID, 4, asked)
+        listed = await world.client().ask(LIST_TRANSACTIONS, 1, LIST_TRANSACTIONS.Request())
+
+    assert hung_up
+    assert (listed.error_code, listed.transaction_states) == (0, [])
 
 
 # --- what members bring ------------------------------------------------------------------

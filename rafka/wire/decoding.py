@@ -56,6 +56,7 @@ class _Decoder:
             once=(None,),
             WireError=WireError,
             StructError=StructError,
+            check_text=runtime.check_text,
             read_length=runtime.read_length,
             read_string_length=runtime.read_string_length,
             read_tag=runtime.read_tag,
@@ -183,6 +184,9 @@ class _Decoder:
         else:
             self.run.append((classic_code, {"h": 2, "i": 4}[classic_code], n))
             self.flush()
+            if classic_code == "h":
+                with self.source.block(f"if {n} > {runtime.TEXT_SAFE}:"):
+                    self.source += f"check_text(data, at, {n})"
         return n
 
     def nested(self, struct: Struct, shape: Shape | None, target: str | None, nullable: bool) -> None:

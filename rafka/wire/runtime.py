@@ -15,6 +15,7 @@ from ..types import Buffer
 from .errors import UnwritableError, WireError
 
 STRING_MAX: Final = 32_767  # bytes, as Kafka has it, also where the length is a varint
+TEXT_SAFE: Final = STRING_MAX // 3  # bytes that cannot become too many by being read as UTF-8
 TAGS_MAX: Final = 10_000  # tagged fields in one section
 
 # --- reading -------------------------------------------------------------------------
@@ -54,7 +55,20 @@ def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
     value, at = read_length(data, at)
     if value > STRING_MAX + 1:
         raise WireError(f"a string of {value - 1} bytes")
+    if value > TEXT_SAFE + 1:
+        check_text(data, at, value - 1)
     return value, at
+
+
+def check_text(data: Buffer, at: int, length: int) -> None:
+    """Refuse a long string that has no form once it is read.
+
+    What is no UTF-8 becomes U+FFFD, three bytes for one. Kept as the name of something it
+    would spoil every answer that mentions it, for whoever asks.
+    """
+    raw = bytes(data[at : at + length])
+    if not raw.isascii() and len(raw.decode("utf-8", "replace").encode()) > STRING_MAX:
+        raise WireError(f"a string of {length} bytes that are not UTF-8")
 
 
 def read_tag_count(data: Buffer, at: int) -> tuple[int, int]:

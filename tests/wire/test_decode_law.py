@@ -189,10 +189,51 @@ def test_a_string_ends_at_32767_bytes_compact_or_not() -> None:
 @pytest.mark.parametrize("raw", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"a\xc3"])
 @pytest.mark.parametrize("version", [0, 4])
 def test_bad_utf8_becomes_the_replacement_character(raw: bytes, version: int) -> None:
+    request, _ = HEARTBEAT.request_decoder(version)(heartbeat_of(raw, version), 0)
+    assert "\N{REPLACEMENT CHARACTER}" in request.group_id
+
+
+def heartbeat_of(raw: bytes, version: int) -> bytes:
+    """A heartbeat whose group id is these bytes."""
     length = uvarint(len(raw) + 1) if version == 4 else pack(">h", len(raw))
     member, end = (b"\x02m", b"\x00\x00") if version == 4 else (b"\x00\x01m", b"")
-    request, _ = HEARTBEAT.request_decoder(version)(length + raw + pack(">i", 1) + member + end, 0)
-    assert "\N{REPLACEMENT CHARACTER}" in request.group_id
+    return length + raw + pack(">i", 1) + member + end
+
+
+@pytest.mark.parametrize("raw", [b"\xff" * 10_923, b"a" * 32_765 + b"\xff", b"\xff" * 32_767])
+@pytest.mark.parametrize("version", [0, 4])
+def test_bad_utf8_that_would_grow_beyond_what_can_be_written_is_refused(raw: bytes, version: int) -> None:
+    """Each byte that is none becomes three: what is kept of it could never be told to anybody."""
+    with pytest.raises(WireError, match="UTF-8"):
+        HEARTBEAT.request_decoder(version)(heartbeat_of(raw, version), 0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xff" * 10_922,
+        b"a" * 32_764 + b"\xff",
+        b"x" * 32_767,
+        "ä".encode() * 16_383,
+        "€".encode() * 10_922,
+        "\U0001f40c".encode() * 8191,
+    ],
+)
+@pytest.mark.parametrize("version", [0, 4])
+def test_any_text_that_is_read_can_be_written(raw: bytes, version: int) -> None:
+    request, _ = HEARTBEAT.request_decoder(version)(heartbeat_of(raw, version), 0)
+
+    HEARTBEAT.request_encoder(version)(request, bytearray())
+    assert request.group_id == raw.decode(errors="replace")
+
+
+def test_such_text_is_refused_wherever_it_stands() -> None:
+    bad = pack(">h", 10_923) + b"\xff" * 10_923
+
+    with pytest.raises(WireError, match="UTF-8"):  # as an element of an array
+        METADATA.request_decoder(0)(pack(">i", 1) + bad, 0)
+    with pytest.raises(WireError, match="UTF-8"):  # where there might be none
+        HEARTBEAT.request_decoder(3)(b"\x00\x01g" + pack(">i", 1) + b"\x00\x01m" + bad, 0)
 
 
 @pytest.mark.parametrize("byte", [1, 2, 0x7F, 0xFF])
