@@ -417,6 +417,38 @@ async def test_a_million_partitions_end_the_connection() -> None:
         assert await hangs_up_on(world.client(), OFFSET_COMMIT, 8, request)
 
 
+@pytest.mark.parametrize("version", [1, 2, 5, 7, 8, 9])
+async def test_what_is_too_much_for_one_answer_is_not_taken_for_nothing_committed(version: int) -> None:
+    """Twelve kilobytes of metadata, asked for forty thousand times: half a gigabyte for 160 kB."""
+    topic, asked = TOPIC, [0] * 40_000
+    if version < 8:
+        topics = [OFFSET_FETCH.Request.Topics(name=topic, partition_indexes=asked)]
+        request = OFFSET_FETCH.Request(group_id="g", topics=topics)
+    else:
+        of_group = [OFFSET_FETCH.Request.Groups.Topics(name=topic, partition_indexes=asked)]
+        request = OFFSET_FETCH.Request(groups=[OFFSET_FETCH.Request.Groups(group_id="g", topics=of_group)])
+    async with serving() as world:
+        client = world.client()
+        await commit(client, [offset(7, metadata="€" * 4_096)])
+        told = await client.ask(OFFSET_FETCH, version, request)
+
+    if version == 1:
+        assert {p.error_code for p in told.topics[0].partitions} == {ErrorCode.INVALID_REQUEST}
+    else:
+        group = told if version < 8 else told.groups[0]
+        assert (group.error_code, group.topics) == (ErrorCode.INVALID_REQUEST, [])
+
+
+async def test_a_group_named_hundreds_of_times_costs_no_more_than_an_answer_may_hold() -> None:
+    async with serving(group_max_reply_bytes=str(MiB)) as world:
+        joined = await join(client := world.client(), protocols=protocols("range", metadata=bytes(MiB // 3)))
+        await sync(client, joined)
+        told = (await client.ask(DESCRIBE_GROUPS, 6, DESCRIBE_GROUPS.Request(groups=["g"] * 400))).groups
+
+    assert [group.error_code for group in told] == [0, 0] + [ErrorCode.INVALID_REQUEST] * 398
+    assert told[-1].error_message == "the answer would be too large: ask for fewer at a time"
+
+
 @pytest.mark.parametrize("length", [4_097, 32_000])
 async def test_metadata_that_is_too_long_is_refused_and_the_partition_beside_it_taken(length: int) -> None:
     async with serving() as world:

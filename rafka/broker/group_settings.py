@@ -36,6 +36,7 @@ def limits(config: Config) -> Limits:
         retention_ms=groups.retention_minutes * 60_000,
         history_size=groups.history_size,
         history_rows=groups.history_rows,
+        max_reply_bytes=groups.max_reply_bytes,
     )
 
 

@@ -45,6 +45,7 @@ def test_only_what_is_rafkas_own_may_change_while_it_runs() -> None:
         "group.max.protocols",
         "group.max.metadata.bytes",
         "group.max.assignment.bytes",
+        "group.max.reply.bytes",
         "group.history.size",
         "group.history.rows",
     }

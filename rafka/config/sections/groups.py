@@ -101,6 +101,16 @@ class Groups(Section):
         at_least=1024,
         dynamic=True,
     )
+    max_reply_bytes: int = setting(
+        "group.max.reply.bytes",
+        67_108_864,
+        "The most that one answer tells of groups or of their offsets, with 100 bytes for each entry. What is"
+        " asked beyond it is refused with INVALID_REQUEST, but for a whole group that is asked for first.",
+        Kind.LONG,
+        unit="bytes",
+        at_least=1024,
+        dynamic=True,
+    )
     history_size: int = setting(
         "group.history.size",
         20,

@@ -6,6 +6,7 @@ from typing import Final
 
 from ...errors import ErrorCode
 from ...ops.group import DescribedGroup, DescribedMember, ListedGroup
+from ..room import EACH, written
 from .core import CONSUMER, Core
 from .model import State, Token
 from .roster import Member
@@ -38,6 +39,18 @@ def described_absent(group_id: str, absence_told: bool) -> DescribedGroup:
     )
 
 
+def size(described: DescribedGroup) -> int:
+    """How many bytes it comes to, about."""
+    return (
+        EACH
+        + written(described.group_id)
+        + written(described.error_message)
+        + written(described.protocol_type)
+        + written(described.protocol_data)
+        + sum(map(_member_size, described.members))
+    )
+
+
 def listed(core: Core[Token]) -> ListedGroup:
     return ListedGroup(
         group_id=core.group_id,
@@ -64,4 +77,16 @@ def _described(member: Member[Token], protocol_name: str | None) -> DescribedMem
         client_host=member.client_host,
         member_metadata=member.metadata(protocol_name) if protocol_name is not None else b"",
         member_assignment=member.assignment,
+    )
+
+
+def _member_size(member: DescribedMember) -> int:
+    return (
+        EACH
+        + written(member.member_id)
+        + written(member.group_instance_id)
+        + written(member.client_id)
+        + written(member.client_host)
+        + len(member.member_metadata)
+        + len(member.member_assignment)
     )

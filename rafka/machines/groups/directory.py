@@ -22,8 +22,9 @@ from ...ops import offsets as offset_ops
 from ...ops.base import Op
 from ...ops.txn import WriteTxnMarkers, WriteTxnMarkersReply
 from ...types import OrgId, TopicId
+from ..room import EACH, Room, written
 from . import expiry, markers
-from .describe import described_absent
+from .describe import described_absent, size
 from .history import Watch, Watches
 from .join import check_join
 from .leave import leave_nothing
@@ -186,12 +187,18 @@ class Groups(Registry[Token]):
         return decision
 
     def _fetch(self, org: OrgId, op: offset_ops.OffsetFetch) -> offset_ops.OffsetFetchReply:
-        groups = []
+        groups: list[offset_ops.FetchedGroup] = []
+        room = Room(self.limits.max_reply_bytes)
         for asked in op.groups:
+            room.must = not groups and asked.topics is None
             entry = self.get((org, asked.group_id))
             offsets = entry.offsets if entry is not None else Offsets(org, asked.group_id)
-            topics = offsets.fetch(asked.topics, op.require_stable)
-            groups.append(offset_ops.FetchedGroup(group_id=asked.group_id, topics=topics))
+            try:
+                room.take(EACH + written(asked.group_id))
+                topics = offsets.fetch(asked.topics, op.require_stable, room)
+                groups.append(offset_ops.FetchedGroup(group_id=asked.group_id, topics=topics))
+            except KafkaError as full:
+                groups.append(offset_ops.FetchedGroup(group_id=asked.group_id, error_code=full.code))
         return offset_ops.OffsetFetchReply(groups=groups)
 
     def _delete_offsets(
@@ -235,13 +242,23 @@ class Groups(Registry[Token]):
     # --- administration -----------------------------------------------------------------------
 
     def _describe(self, org: OrgId, op: ops.DescribeGroups) -> ops.DescribeGroupsReply:
-        told = []
+        told: list[ops.DescribedGroup] = []
+        room = Room(self.limits.max_reply_bytes)
         for group_id in op.groups:
-            entry = self.get((org, group_id))
-            if entry is None:
-                described = described_absent(group_id, op.absence_told)
-            else:
-                described = entry.group.describe(op.absence_told)
+            room.must = not told
+            try:
+                room.take(EACH)  # where nothing is left, nothing is made
+                entry = self.get((org, group_id))
+                if entry is None:
+                    described = described_absent(group_id, op.absence_told)
+                else:
+                    described = entry.group.describe(op.absence_told)
+                room.take(size(described))
+            except KafkaError as full:
+                told.append(
+                    ops.DescribedGroup(group_id=group_id, error_code=full.code, error_message=full.message)
+                )
+                continue
             if op.include_authorized_operations:
                 described.authorized_operations = OPERATIONS  # type: ignore[misc]  # made above
             told.append(described)

@@ -14,7 +14,7 @@ is gone is a fact of the catalogue, in a replay as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -30,6 +30,7 @@ from ...ops.offsets import (
     FetchOffsetsTopic,
 )
 from ...types import OrgId, TopicId
+from ..room import EACH, Room, written
 from .expiry import Ageing
 from .offset_facts import (
     OffsetFact,
@@ -127,13 +128,20 @@ class Offsets:
     # --- reading ----------------------------------------------------------------------------
 
     def fetch(
-        self, topics: Sequence[FetchOffsetsTopic] | None, require_stable: bool = False
+        self,
+        topics: Sequence[FetchOffsetsTopic] | None,
+        require_stable: bool = False,
+        room: Room | None = None,
     ) -> list[FetchedTopic]:
-        """What is committed of these partitions, as they were asked for; of all there are for None."""
+        """What is committed of these partitions, as they were asked for; of all there are for None.
+
+        KafkaError where there is no room for all of it.
+        """
+        room = room or Room()
         unstable = self._pending if require_stable and self._pending else ()
         if topics is None:
             return [
-                _fetched(TopicId(topic_id), topic.name, topic.partitions, topic, unstable)
+                _fetched(TopicId(topic_id), topic.name, topic.partitions, topic, unstable, room)
                 for topic_id, topic in self._topics.items()
             ]
         return [
@@ -143,6 +151,7 @@ class Offsets:
                 topic.partition_indexes,
                 self._topics.get(topic.topic_id),
                 unstable,
+                room,
             )
             for topic in topics
         ]
@@ -333,10 +342,12 @@ def utf16_units(text: str) -> int:
 def _fetched(
     topic_id: TopicId,
     name: str,
-    indexes: Iterable[int],
+    indexes: Collection[int],
     held: TopicOffsets | None,
     unstable: Pending | tuple[()],
+    room: Room,
 ) -> FetchedTopic:
+    room.take(EACH + written(name) + EACH * len(indexes))
     kept: dict[int, Committed] = held.partitions if held is not None else {}
     told = []
     for index in indexes:
@@ -347,6 +358,8 @@ def _fetched(
         elif committed is None:
             told.append(FetchedPartition(partition_index=index))
         else:
+            if committed.metadata:
+                room.take(written(committed.metadata))
             told.append(
                 FetchedPartition(
                     partition_index=index,

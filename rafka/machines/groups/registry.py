@@ -42,6 +42,7 @@ class Limits:
     retention_ms: int = 604_800_000
     history_size: int = 20
     history_rows: int = 50_000
+    max_reply_bytes: int = 67_108_864  # of one answer about groups or their offsets
 
 
 @attrs.define(eq=False)
