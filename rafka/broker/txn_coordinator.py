@@ -367,4 +367,5 @@ def txn_rules(config: Config) -> TxnRules:
         id_expiration_ms=transactions.id_expiration_ms,
         max_ids=transactions.max_ids,
         max_partitions=transactions.max_partitions,
+        max_reply_bytes=transactions.max_reply_bytes,
     )

@@ -68,3 +68,13 @@ class Transactions(Section):
         at_least=1,
         dynamic=True,
     )
+    max_reply_bytes: int = setting(
+        "transaction.max.reply.bytes",
+        67_108_864,
+        "The most, about, that one answer tells of transactions. What is asked beyond it is refused with"
+        " INVALID_REQUEST, but for the first.",
+        Kind.LONG,
+        unit="bytes",
+        at_least=1024,
+        dynamic=True,
+    )

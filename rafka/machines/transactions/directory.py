@@ -20,6 +20,7 @@ from ...ops import txn as ops
 from ...ops.log import InitProducerId, InitProducerIdReply
 from ...types import OrgId
 from ..patterns import NotAPattern, Pattern
+from ..room import EACH, Room, written
 from . import rules
 from .facts import TransactionChanged, TransactionForgotten, TxnPartitionsAdded
 from .model import (
@@ -40,6 +41,7 @@ from .model import (
 
 TxnFact: TypeAlias = TransactionChanged | TxnPartitionsAdded | TransactionForgotten
 
+INDEX: Final = 8  # bytes: the number of a partition in an answer
 SPARE: Final = 1000  # deadlines that are out of date are thrown away when there are so many of them
 
 
@@ -153,9 +155,15 @@ class Transactions:
         return Verdict(reply, () if fact is None else (fact,))
 
     def describe(self, op: ops.DescribeTransactions, org: OrgId) -> ops.DescribeTransactionsReply:
-        return ops.DescribeTransactionsReply(
-            transaction_states=[self._described(org, name) for name in op.transactional_ids]
-        )
+        told: list[ops.DescribedTransaction] = []
+        room = Room(self.rules.max_reply_bytes)
+        for name in op.transactional_ids:
+            room.must = not told
+            try:
+                told.append(self._described(org, name, room))
+            except KafkaError as full:
+                told.append(ops.DescribedTransaction(transactional_id=name, error_code=full.code))
+        return ops.DescribeTransactionsReply(transaction_states=told)
 
     def list(self, op: ops.ListTransactions, org: OrgId, now_ms: int) -> ops.ListTransactionsReply:
         """Those that pass every filter. KafkaError for a pattern that is none."""
@@ -309,14 +317,18 @@ class Transactions:
         self.apply(fact)
         return (fact,)
 
-    def _described(self, org: OrgId, transactional_id: str) -> ops.DescribedTransaction:
+    def _described(self, org: OrgId, transactional_id: str, room: Room) -> ops.DescribedTransaction:
+        """KafkaError where there is no room for it."""
+        room.take(EACH + written(transactional_id))
         txn = self._by_key.get((org, transactional_id))
         if txn is None:
             code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
             return ops.DescribedTransaction(transactional_id=transactional_id, error_code=code)
+        room.take(INDEX * len(txn.partitions))
         topics: dict[str, list[int]] = {}
         for topic, index in txn.partitions:
             topics.setdefault(topic, []).append(index)
+        room.take(sum(EACH + written(topic) for topic in topics))
         return ops.DescribedTransaction(
             transactional_id=transactional_id,
             transaction_state=txn.state.value,

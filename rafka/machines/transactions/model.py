@@ -94,6 +94,7 @@ class TxnRules:
     id_expiration_ms: int = 604_800_000
     max_ids: int = 1_000_000
     max_partitions: int = 100_000  # of one transaction
+    max_reply_bytes: int = 67_108_864  # of one answer that describes transactions
 
 
 @attrs.frozen

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from rafka.errors import ErrorCode
-from rafka.ops.txn import ListTransactions, ListTransactionsReply
+from rafka.ops.txn import DescribeTransactions, ListTransactions, ListTransactionsReply
 from rafka.types import DEFAULT_ORG
 
 from .kit import T0, World, code_of
@@ -80,3 +81,31 @@ def test_what_is_not_known_is_not_found(world: World) -> None:
     assert world.seen("nobody").error_code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert world.seen("").error_code is ErrorCode.INVALID_REQUEST
     assert world.seen("open").error_code is ErrorCode.NONE
+
+
+def test_a_transaction_that_is_named_often_is_described_while_there_is_room(world: World) -> None:
+    pid = world.init("large").producer_id
+    world.add(pid, 0, *(("t", index) for index in range(1000)), name="large")
+    world.all.rules = attrs.evolve(world.all.rules, max_reply_bytes=40_000)
+
+    reply = world.all.describe(
+        DescribeTransactions(transactional_ids=["large"] * 500 + ["open", "nobody"]), DEFAULT_ORG
+    )
+
+    refused = ErrorCode.INVALID_REQUEST
+    states = reply.transaction_states
+    assert [one.error_code for one in states] == [ErrorCode.NONE] * 4 + [refused] * 498
+    assert [len(one.topics) for one in states] == [1] * 4 + [0] * 498
+    assert states[-1].transactional_id == "nobody"
+
+
+def test_a_transaction_alone_is_described_however_large_it_is(world: World) -> None:
+    pid = world.init("large").producer_id
+    world.add(pid, 0, *(("t", index) for index in range(1000)), name="large")
+    world.all.rules = attrs.evolve(world.all.rules, max_reply_bytes=1024)
+
+    [one] = world.all.describe(
+        DescribeTransactions(transactional_ids=["large"]), DEFAULT_ORG
+    ).transaction_states
+
+    assert (one.error_code, len(one.topics[0].partitions)) == (ErrorCode.NONE, 1000)
