@@ -167,9 +167,18 @@ class Registry(Generic[Token]):
                 self._producers.pop((key[0], fact.producer_id), None)
 
     def pending_of(self, org: OrgId, producer_id: int) -> list[tuple[GroupKey, Entry[Token]]]:
-        """The groups in which a producer may have something pending."""
-        keys = sorted(self._producers.get((org, producer_id), ()))
-        return [(key, self._entries[key]) for key in keys if key in self._entries]
+        """The groups in which a producer has something pending; where it was deleted meanwhile, no more."""
+        where = self._producers.get((org, producer_id), set())
+        found = []
+        for key in sorted(where):
+            entry = self._entries.get(key)
+            if entry is not None and entry.offsets.pending_epoch(producer_id) is not None:
+                found.append((key, entry))
+            else:
+                where.discard(key)
+        if not where:
+            self._producers.pop((org, producer_id), None)
+        return found
 
     def facts(self) -> Iterator[Fact]:
         """The shortest history that leads here."""

@@ -274,6 +274,21 @@ def test_a_transaction_settles_in_all_groups(world: World) -> None:
     assert world.groups._producers == {}
 
 
+@pytest.mark.parametrize("how", ["group", "topic", "offset"])
+def test_of_what_was_deleted_from_under_a_transaction_nothing_is_remembered(world: World, how: str) -> None:
+    world.ask(txn_commit_op({0: 5}))
+    if how == "group":
+        world.delete("g")
+    elif how == "topic":
+        world.groups.forget_topic(TOPIC)
+    else:
+        assert delete_offset(world, "t") is ErrorCode.NONE
+
+    world.take(world.groups.settle_transaction(DEFAULT_ORG, 7, True))
+
+    assert not world.groups._producers
+
+
 def test_a_transaction_of_another_organisation_settles_nothing(world: World) -> None:
     world.ask(txn_commit_op({0: 1}))
 
