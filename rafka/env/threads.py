@@ -9,6 +9,7 @@ eventfd, and the loop waits for another.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeVar
@@ -74,42 +75,85 @@ class OwnThread:
 
 
 class _Thread:
-    """One life of it."""
+    """One life of it. Its two bells are read and written as files: that goes on after a signal."""
 
     def __init__(self, name: str) -> None:
+        self._name = name
         self._work: Callable[[], Any] | None = None
-        self._result: Any = None
-        self._error: BaseException | None = None
+        self._outcome: tuple[Any, BaseException | None] | None = None
         self._asked = os.eventfd(0, os.EFD_CLOEXEC)
         self._done = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._calling = self._ending = False
+        self._ended_by: BaseException | None = None  # where nobody told it to
         # A daemon: a disk that hangs must not keep the process from ending.
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
+        threading.Thread(target=self._live, name=name, daemon=True).start()
 
     async def call(self, fn: Callable[[], T]) -> T:
+        """RuntimeError where the thread is no more: whoever calls is shielded, and must not wait for it."""
+        if self._ended_by is not None:
+            raise self._ended()
         self._work = fn
-        os.eventfd_write(self._asked, 1)
-        with trio.CancelScope(shield=True):
-            await trio.lowlevel.wait_readable(self._done)
-        os.eventfd_read(self._done)
-        result: T = self._result
-        error, self._result, self._error = self._error, None, None
+        self._calling = True
+        try:
+            os.write(self._asked, _RING)
+            with trio.CancelScope(shield=True):
+                await trio.lowlevel.wait_readable(self._done)
+            os.read(self._done, len(_RING))
+        finally:
+            self._calling = False
+            if self._ending:
+                self._let_go()
+        outcome, self._outcome = self._outcome, None
+        if outcome is None:
+            raise self._ended()
+        result, error = outcome
         if error is not None:
             raise error
-        return result
+        return result  # type: ignore[no-any-return]
 
     def end(self) -> None:
-        os.eventfd_write(self._asked, 1)
+        """Once nothing runs: the bells of a call must outlive it."""
+        self._ending = True
+        if not self._calling:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._ended_by is None:
+            os.write(self._asked, _RING)
+        else:
+            self._close()
+
+    def _ended(self) -> RuntimeError:
+        ended = RuntimeError(f"the thread {self._name!r} has ended")
+        ended.__cause__ = self._ended_by
+        return ended
+
+    def _close(self) -> None:
+        os.close(self._asked)
+        os.close(self._done)
+
+    # --- in the thread --------------------------------------------------------------------
+
+    def _live(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:  # raised where the next call is made, or has been
+            self._ended_by = error
+            os.write(self._done, _RING)
+        else:
+            self._close()
 
     def _serve(self) -> None:
         while True:
-            os.eventfd_read(self._asked)
+            os.read(self._asked, len(_RING))
             work, self._work = self._work, None
             if work is None:
                 break
             try:
-                self._result = work()
+                self._outcome = work(), None
             except BaseException as error:  # whatever it is: it is raised where the call was made
-                self._error = error
-            os.eventfd_write(self._done, 1)
-        os.close(self._asked)
-        os.close(self._done)
+                self._outcome = None, error
+            os.write(self._done, _RING)
+
+
+_RING: Final = (1).to_bytes(8, sys.byteorder)  # what an eventfd is written, and read: a number of eight bytes

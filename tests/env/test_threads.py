@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -100,3 +102,60 @@ async def test_a_thread_of_ones_own_ends_when_it_is_closed_and_another_may_begin
     await trio.to_thread.run_sync(first.join)
     assert await thread.run(threading.current_thread) is not first
     thread.close()
+
+
+@needs_eventfd
+async def test_a_signal_that_lands_on_a_thread_of_ones_own_does_it_no_harm() -> None:
+    """The kernel chooses any thread that takes it, and the one that sleeps is as good as another."""
+    thread = OwnThread("rafka signalled")
+    await thread.run(lambda: None)
+    (ours,) = named("rafka signalled")
+    assert ours.ident is not None
+
+    with trio.open_signal_receiver(signal.SIGUSR1) as came:
+        signal.pthread_kill(ours.ident, signal.SIGUSR1)
+        assert await came.__anext__() == signal.SIGUSR1
+        assert await thread.run(threading.current_thread) is ours
+
+    thread.close()
+
+
+@needs_eventfd
+async def test_a_thread_that_has_ended_by_itself_is_not_waited_for() -> None:
+    """Nothing is known that could end it; but who asks it is shielded, and would wait for ever."""
+    thread = OwnThread("rafka ended")
+    await thread.run(lambda: None)
+    (ours,) = named("rafka ended")
+    end_by_itself(ours)
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="the thread 'rafka ended' has ended"):
+            await thread.run(lambda: None)
+    thread.close()
+
+
+def end_by_itself(thread: threading.Thread) -> None:
+    """It comes to it when it next does anything."""
+    raised = ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+    )
+    assert raised == 1
+
+
+@needs_eventfd
+async def test_a_thread_that_is_closed_while_a_call_runs_ends_after_it() -> None:
+    thread, gate = OwnThread("rafka busy"), threading.Event()
+    results: list[bool] = []
+
+    async def call() -> None:
+        results.append(await thread.run(gate.wait))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+        (ours,) = named("rafka busy")
+        thread.close()
+        gate.set()
+
+    assert results == [True]
+    await trio.to_thread.run_sync(ours.join)
