@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, TypeAlias, Union, get_args, get_origin
+from typing import Any, Final, NoReturn, TypeAlias, Union, get_args, get_origin
 
 import attrs
 import cattrs
@@ -180,12 +180,21 @@ def _to_fields(hooks: cattrs.Converter, cls: type[Any]) -> Callable[[Any], Field
 
 
 def _from_fields(hooks: cattrs.Converter, cls: type[Any]) -> Callable[[Fields, Any], Any]:
-    """Fills the slots of a new object, one assignment for each field."""
+    """Fills the slots of a new object, one assignment for each field, once their types are as they should be.
+
+    Whoever is asked takes an op for what its class says, as after the wire's decoders: nobody looks again.
+    """
     fields = _fields(cls)
-    names: dict[str, object] = {"new": object.__new__, "cls": cls, "fit": _fit}
-    source = f"def from_fields(v, _):\n    if len(v) != {len(fields)}: v = fit(v, cls)\n    o = new(cls)\n"
+    names: dict[str, object] = {"new": object.__new__, "cls": cls, "fit": _fit, "misfit": _misfit}
+    source = "def from_fields(v, _):\n"
+    source += f"    if v.__class__ is not tuple or len(v) != {len(fields)}: v = fit(v, cls)\n"
+    source += "    o = new(cls)\n"
     if fields:
         source += f"    {''.join(f'v{at}, ' for at in range(len(fields)))} = v\n"
+        checks = [_check(field.type, f"v{at}", names) for at, field in enumerate(fields)]
+        if wanted := [check for check in checks if check]:
+            every = "".join(f"{check or True}, " for check in checks)
+            source += f"    if not ({' and '.join(wanted)}): misfit(cls, ({every}))\n"
     for at, field in enumerate(fields):
         source += f"    o.{field.name} = {_unpacked_as(hooks, field.type, f'v{at}', names)}\n"
     return _compiled(source + "    return o\n", names, f"{cls.__qualname__}.from_fields")
@@ -205,8 +214,15 @@ def _fields(cls: type[Any]) -> Sequence[attrs.Attribute[Any]]:
 
 def _fit(values: Fields, cls: type[Any]) -> Fields:
     """As many values as the class has fields: the sender is of another day."""
+    if not isinstance(values, (tuple, list)):
+        raise UnreadableOp(f"what came for {cls.__qualname__} is no array of fields")
     fields = attrs.fields(cls)
     return [*values[: len(fields)], *(_default(field, cls) for field in fields[len(values) :])]
+
+
+def _misfit(cls: type[Any], fits: Sequence[bool]) -> NoReturn:
+    name = attrs.fields(cls)[fits.index(False)].name
+    raise UnreadableOp(f"what came for {cls.__qualname__}.{name} is of another type")
 
 
 def _default(field: attrs.Attribute[Any], cls: type[Any]) -> object:
@@ -257,6 +273,29 @@ def _unpacked_as(hooks: cattrs.Converter, wanted: Any, value: str, names: dict[s
         hook = hooks.get_structure_hook(wanted)
         made = f"{_named(names, hook)}({value}, {_named(names, wanted)})"
     return made if not optional or made == value else f"None if {value} is None else {made}"
+
+
+def _check(wanted: Any, value: str, names: dict[str, object]) -> str:
+    """The expression that says whether what msgpack gave fits; empty where taking it apart tells."""
+    wanted, optional = _bare(wanted)
+    if wanted is ErrorCode or _plain(wanted):
+        check = f"{value}.__class__ is {_given_as(wanted).__name__}"
+    elif get_origin(wanted) in _SEQUENCES:
+        check = f"({value}.__class__ is tuple or {value}.__class__ is list)"
+        inner, may_be_none = _bare(_element(wanted))
+        if _plain(inner):
+            taken = {_given_as(inner), NoneType} if may_be_none else {_given_as(inner)}
+            check += f" and {_named(names, frozenset(taken).issuperset)}(map(type, {value}))"
+        elif each := _check(_element(wanted), "x", names):
+            check += f" and all([{each} for x in {value}])"
+    else:
+        return ""
+    return f"({value} is None or {check})" if optional else f"({check})"
+
+
+def _given_as(wanted: type[Any]) -> type[Any]:
+    """What msgpack gives for a plain type."""
+    return int if issubclass(wanted, Enum) else wanted
 
 
 def _bare(wanted: Any) -> tuple[Any, bool]:

@@ -186,6 +186,34 @@ def test_nonsense_is_one_kind_of_error(packed: bytes) -> None:
         unpack_op(packed)
 
 
+@pytest.mark.parametrize(
+    ("fields", "which"),
+    [
+        ([7, 3, "m"], "Heartbeat.group_id"),
+        ([None, 3, "m"], "Heartbeat.group_id"),
+        (["g", True, "m"], "Heartbeat.generation_id"),
+        (["g", 3.0, "m"], "Heartbeat.generation_id"),
+        (["g", 3, b"m"], "Heartbeat.member_id"),
+        (["g", 3, "m", {}], "Heartbeat.group_instance_id"),
+    ],
+    ids=repr,
+)
+def test_a_field_holds_what_its_class_says(fields: list[Any], which: str) -> None:
+    """Nobody behind a link looks again: what is no text might be anything, and end an actor."""
+    with pytest.raises(UnreadableOp, match=f"what came for {which} is of another type"):
+        unpack_op(msgpack.packb([KafkaOp.HEARTBEAT, fields]))
+
+
+@pytest.mark.parametrize(
+    "topics",
+    ["t", {"t": 1}, ["t"], [["t", b"", 0]], [["t", b"", ["0"]]], [["t", b"", "0"]], [[["t"], b"", [0]]]],
+    ids=repr,
+)
+def test_so_does_what_it_contains(topics: Any) -> None:
+    with pytest.raises(UnreadableOp, match=r"FetchOffsetsTopic|OffsetFetch\.topics"):
+        unpack_op(msgpack.packb([KafkaOp.OFFSET_FETCH, ["g", topics, []]]))
+
+
 def test_known_fields_keep_their_places() -> None:
     """The promise to gateways and brokers of other releases: what was packed once stays where it was.
 
