@@ -182,8 +182,12 @@ def _link(config: Config, env: Env, bound: list[Bound]) -> PackedLink:
 
 def _levels(settings: Mapping[str, str]) -> Levels:
     """The levels of features that the broker goes by. Those it does not tell of are as they are at first."""
-    levels = {name: int(settings.get(FEATURE + name, level)) for name, level in Levels().of}
-    return Levels(int(settings.get(FEATURE + "epoch", 0)), tuple(levels.items()))
+    try:
+        levels = {name: int(settings.get(FEATURE + name, level)) for name, level in Levels().of}
+        return Levels(int(settings.get(FEATURE + "epoch", 0)), tuple(levels.items()))
+    except ValueError as wrong:  # the broker is of another release
+        log.warning("the levels of features that the broker goes by are passed over: %s", wrong)
+        return Levels()
 
 
 def _with_changes(config: Config, settings: Mapping[str, str]) -> Config:

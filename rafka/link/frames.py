@@ -32,6 +32,7 @@ import trio
 LENGTH: Final = Struct(">I")
 READ_SIZE: Final = 256 * 1024
 SILENCES: Final = 3  # pings that do not come before the other end is given up
+SHOWN_MOST: Final = 200  # characters of what nobody understands
 JOIN_BELOW: Final = 32 * 1024  # pieces of less than this are joined into one
 
 
@@ -52,6 +53,13 @@ class Kind(IntEnum):
 
 class LinkBroken(Exception):
     """The other end has gone, or says what nobody understands. The message says which."""
+
+
+def not_understood(wrong: object) -> LinkBroken:
+    """What is wrong may be as large as a frame; a line in the log is not."""
+    said = repr(wrong)
+    shown = said if len(said) <= SHOWN_MOST else f"{said[:SHOWN_MOST]}..."
+    return LinkBroken(f"what it says is not understood: {shown}")
 
 
 class Framed:

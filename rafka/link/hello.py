@@ -16,7 +16,7 @@ import trio
 from .. import __version__
 from ..ops.packing import VERSION
 from . import LinkMismatch
-from .frames import Framed, Kind, LinkBroken
+from .frames import SHOWN_MOST, Framed, Kind, LinkBroken
 
 HANDSHAKE_S: Final = 10.0
 MAX_HANDSHAKE: Final = 64 * 1024  # the largest frame before the two know each other
@@ -52,13 +52,13 @@ async def greet(framed: Framed, name: str) -> Welcome:
     await framed.flush()
     kind, told = await _first_frame(framed)
     if kind == Kind.REFUSED:
-        raise LinkMismatch(str(told))
+        raise LinkMismatch(_shown(told))
     if kind != Kind.WELCOME:
         raise LinkBroken("what answers there is no broker of rafka")
     try:
         welcome = cattrs.structure(told, Welcome)
     except Exception as wrong:
-        raise LinkBroken(f"the broker's welcome is not understood: {wrong}") from wrong
+        raise LinkBroken(f"the broker's welcome is not understood: {_shown(wrong)}") from wrong
     framed.max_frame = MAX_REPLY
     return welcome
 
@@ -70,7 +70,8 @@ async def receive_gateway(framed: Framed, welcome: Welcome) -> str:
         raise LinkBroken("it is no gateway of rafka")
     if hello.get("version") != VERSION:
         theirs = (
-            f"the gateway (rafka {hello.get('release')}) speaks version {hello.get('version')} of the link"
+            f"the gateway (rafka {_shown(hello.get('release'))})"
+            f" speaks version {_shown(hello.get('version'))} of the link"
         )
         ours = f"the broker (rafka {__version__}) version {VERSION}"
         why = f"{theirs}, {ours}: run the same release of both"
@@ -80,7 +81,12 @@ async def receive_gateway(framed: Framed, welcome: Welcome) -> str:
     framed.put(Kind.WELCOME, cattrs.unstructure(welcome))
     await framed.flush()
     framed.max_frame = max(welcome.limits.op_bytes, welcome.limits.group_op_bytes) + MAX_HANDSHAKE
-    return str(hello.get("name"))
+    return _shown(hello.get("name"))
+
+
+def _shown(told: object) -> str:
+    """For a line in the log, which whatever came might fill."""
+    return str(told)[:SHOWN_MOST]
 
 
 async def _first_frame(framed: Framed) -> tuple[object, Any]:

@@ -27,7 +27,7 @@ import trio
 from ..ops.base import Envelope, Later, Op, R
 from ..ops.packing import Packing, converter, packing_of
 from . import refusals
-from .frames import Framed, Kind, LinkBroken, packed_frame
+from .frames import Framed, Kind, LinkBroken, not_understood, packed_frame
 from .hello import MAX_HANDSHAKE, Welcome, greet
 from .room import Room
 
@@ -142,7 +142,7 @@ def _reason(why: OSError | LinkBroken) -> str:
 class _Asked(Generic[R]):
     """An op under way."""
 
-    __slots__ = ("fields", "id", "lost", "op", "packing", "sender", "size", "waiter")
+    __slots__ = ("id", "lost", "op", "packing", "reply", "sender", "size", "waiter")
 
     def __init__(self, id: int, op: Op[R], packing: Packing, size: int, sender: _Sender) -> None:
         self.id = id
@@ -150,12 +150,12 @@ class _Asked(Generic[R]):
         self.packing = packing
         self.sender = sender
         self.size = size  # 0 for those that are not counted
-        self.fields: Any = None  # of the reply
+        self.reply: R | None = None
         self.lost = False  # it will not come
         self.waiter: trio.Event | None = None
 
     def ready(self) -> bool:
-        return self.fields is not None or self.lost
+        return self.reply is not None or self.lost
 
     def wake(self) -> None:
         if self.waiter is not None:
@@ -231,11 +231,9 @@ class _Conversation:
             except trio.Cancelled:
                 self._forget(asked)
                 raise
-        if asked.lost:
+        if asked.reply is None:
             return refusals.unknown(asked.op)  # type: ignore[no-any-return]
-        if asked.fields is _NOT_SERVED:
-            return refusals.not_served(asked.op)  # type: ignore[no-any-return]
-        return asked.packing.reply_of(asked.fields)  # type: ignore[no-any-return]
+        return asked.reply
 
     async def _wait_for_room(self, asked: _Asked[R], frame: bytes, envelope: Envelope) -> R:
         """Too much is under way: this op takes its turn before it is sent."""
@@ -315,30 +313,33 @@ class _Conversation:
             for _, frame in frames:
                 try:
                     self._take_up(*frame)
-                except TypeError as wrong:
-                    raise LinkBroken(f"what it says is not understood: {wrong}") from wrong
+                except (TypeError, ValueError) as wrong:
+                    raise not_understood(wrong) from wrong
 
-    def _take_up(self, kind: object, subject: Any = None, fields: object = ()) -> None:
+    def _take_up(self, kind: object, subject: Any = None, fields: Any = ()) -> None:
         """One frame."""
         if kind == Kind.REPLY:
-            self._replied(subject, fields)
+            if (asked := self._asked.get(subject)) is not None:  # else nobody waits for it any more
+                self._replied(asked, asked.packing.reply_of(fields))
         elif kind == Kind.UNKNOWN:
-            self._replied(subject, _NOT_SERVED)
+            if (asked := self._asked.get(subject)) is not None:
+                self._replied(asked, refusals.not_served(asked.op))
         elif kind == Kind.SETTINGS:
-            self._on_settings(subject)
+            self._on_settings(_settings(subject))
         elif kind == Kind.BYE:
             if not self.leaving:
                 self.leaving = True
                 self._framed.put(Kind.BYE)
         elif kind != Kind.PING:
-            raise LinkBroken(f"a frame of kind {kind} came")
+            raise ValueError(f"a frame of kind {kind!r}")
 
-    def _replied(self, id: int, fields: object) -> None:
-        asked = self._asked.get(id)
-        if asked is not None:  # else it was not waited for any more
-            self._let_go(asked)
-            asked.fields = fields
-            asked.wake()
+    def _replied(self, asked: _Asked[R], reply: R) -> None:
+        self._let_go(asked)
+        asked.reply = reply
+        asked.wake()
 
 
-_NOT_SERVED: Final = object()
+def _settings(told: object) -> Mapping[str, str]:
+    if not isinstance(told, dict) or not all(type(each) is str for pair in told.items() for each in pair):
+        raise ValueError("settings that are no text")
+    return told

@@ -27,7 +27,7 @@ from ..errors import ErrorCode, KafkaError
 from ..ops.base import Envelope, Later, Op
 from ..ops.packing import Packing, UnknownOp, envelope_of, packing_of
 from . import Link, LinkMismatch
-from .frames import Framed, Kind, LinkBroken
+from .frames import Framed, Kind, LinkBroken, not_understood
 from .hello import MAX_HANDSHAKE, Welcome, receive_gateway
 from .plain import PlainListener
 from .refusals import PATIENT
@@ -130,6 +130,7 @@ class _Peer:
         self._limits = welcome.limits
         self._senders: dict[int, _Sender] = {}
         self._holding: dict[int, _Sender] = {}  # by the id of the op that holds up the others
+        self._held: set[int] = set()  # the ids of those that wait for it
         self._ops = 0  # under way and counted
         self._bytes = 0
         self._eased = trio.Event()
@@ -185,6 +186,7 @@ class _Peer:
             kind = frame[0]
             if kind == Kind.ASK:
                 _, id, number, code, fields = frame
+                self._check(id)
                 sender = self._senders[number]
                 packing = packing_of(code)
                 asked = _Asked(id, sender.envelope, packing, packing.op_of(fields))
@@ -195,15 +197,22 @@ class _Peer:
             elif kind == Kind.CLOSE:
                 self._cancel(self._senders.pop(frame[1]))
             elif kind not in (Kind.PING, Kind.BYE):
-                raise ValueError(f"a frame of kind {kind}")
+                raise ValueError(f"a frame of kind {kind!r}")
         except UnknownOp:
             self.framed.put(Kind.UNKNOWN, id)
         except (ValueError, TypeError, KeyError, IndexError) as wrong:
-            raise LinkBroken(f"what it says is not understood: {wrong!r}") from wrong
+            raise not_understood(wrong) from wrong
         else:
             if kind == Kind.ASK:
                 self._take_in_turn(sender, asked, size)
         return bool(kind != Kind.BYE)
+
+    def _check(self, id: object) -> None:
+        """Ops that wait are known by their numbers."""
+        if type(id) is not int:
+            raise ValueError(f"the number of an op is {id!r}")
+        if id in self._holding or id in self._held:
+            raise ValueError(f"the number {id} is of an op that waits")
 
     def _open(self, number: int, told: Envelope) -> None:
         """A new connection, or a known one that says something else of itself."""
@@ -227,6 +236,7 @@ class _Peer:
             self._ask(sender, asked, size)
         else:
             sender.held.append((asked, size))
+            self._held.add(asked.id)
             self._begun(size)
 
     def _ask(self, sender: _Sender, asked: _Asked, size: int) -> None:
@@ -260,6 +270,7 @@ class _Peer:
         sender.waiting = None
         while sender.held and sender.waiting is None:
             held, size = sender.held.popleft()
+            self._held.remove(held.id)
             self._done(size)
             self._ask(sender, held, size)
 

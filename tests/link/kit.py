@@ -13,6 +13,7 @@ import attrs
 import trio
 import trio.testing
 
+from rafka.link import Link
 from rafka.link.frames import Framed
 from rafka.link.hello import Limits, Welcome
 from rafka.link.packed import PackedLink, Patience
@@ -118,8 +119,9 @@ def always(reply: Any) -> Callable[[Envelope, Any], Any]:
 
 @asynccontextmanager
 async def open_world(
-    limits: Limits | None = None, settings: Mapping[str, str] | None = None
+    limits: Limits | None = None, settings: Mapping[str, str] | None = None, served: Link | None = None
 ) -> AsyncIterator[World]:
+    """`served` is asked instead of the broker that answers as the test says."""
     broker = ScriptedLink(
         {
             topics.Metadata: always(NOTHING_THERE),
@@ -129,7 +131,7 @@ async def open_world(
     )
     welcome = Welcome(cluster_id="c1", node_id=0, limits=limits or Limits(), settings=settings or {})
     async with trio.open_nursery() as nursery:
-        server = LinkServer(broker, lambda: welcome)
+        server = LinkServer(served or broker, lambda: welcome)
         await nursery.start(server.run)
         yield World(broker, server, nursery, welcome)
         nursery.cancel_scope.cancel()

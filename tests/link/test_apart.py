@@ -12,14 +12,17 @@ import pytest
 import trio
 import trio.testing
 
-from rafka.apart import RunningGateway, open_gateway
+from rafka.apart import RunningGateway, meeting_place, open_gateway
 from rafka.config import MEMORY, Config, ConfigError, LinkAddress, Place
+from rafka.link.hello import Welcome
+from rafka.link.serving import LinkServer
 from rafka.ops import cluster, txn
 from rafka.ops.base import Envelope, Later, Op
+from rafka.ops.features import Levels
 from rafka.server import RunningBroker, open_broker
 from rafka.wire.apis.metadata import METADATA
 
-from ..gateway.kit import Client, request
+from ..gateway.kit import Client, ScriptedLink, request
 
 BROKER = 4  # a resource type
 
@@ -127,6 +130,24 @@ async def early_and_late(broker: RunningBroker, op: Op[Any]) -> AsyncIterator[li
             yield [early, late]
 
 
+async def test_what_a_gateway_cannot_make_sense_of_is_passed_over(
+    link: LinkAddress, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = {"feature:epoch": "x", "max.connections": "many"}
+    welcome = Welcome(cluster_id="c1", node_id=0, settings=odd)
+    with meeting_place(link) as place:
+        server = LinkServer(ScriptedLink(), lambda: welcome, [place.listener])
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.run)
+            async with open_gateway(settings(link), listen=False) as gateway:
+                found = gateway._gateway._network.max_connections, gateway._gateway.levels
+            nursery.cancel_scope.cancel()
+
+    assert found == (Config().network.max_connections, Levels())
+    assert "what was changed on the broker is passed over" in caplog.text
+    assert "the levels of features that the broker goes by are passed over" in caplog.text
+
+
 async def test_a_gateway_needs_an_address(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a gateway needs its broker's address"):
         async with open_gateway(attrs.evolve(Config(), network=attrs.evolve(Config().network, listen=()))):
@@ -168,23 +189,25 @@ async def test_a_broker_that_comes_back_has_its_gateways_again(link: LinkAddress
     quick = attrs.evolve(config, link=attrs.evolve(config.link, backoff_ms=1, backoff_max_ms=5))
     async with trio.open_nursery() as nursery:
 
-        async def serve(*, task_status: trio.TaskStatus[Callable[[], None]]) -> None:
-            stop = trio.Event()
+        async def serve(*, task_status: trio.TaskStatus[tuple[trio.Event, trio.Event]]) -> None:
+            stop, stopped = trio.Event(), trio.Event()
             async with open_broker(config, listen=False):
-                task_status.started(stop.set)
+                task_status.started((stop, stopped))
                 await stop.wait()
+            stopped.set()
 
-        stop = await nursery.start(serve)
+        stop, stopped = await nursery.start(serve)
         async with open_gateway(quick, listen=False) as gateway, client_of(gateway) as client:
-            stop()
+            stop.set()
+            await stopped.wait()  # until then the link is in use
             await until(lambda: not gateway.link.connected)
             await client.send(request(METADATA, 9))
             without = await client.reply(METADATA, 9)
-            stop = await nursery.start(serve)
+            stop, _ = await nursery.start(serve)
             await until(lambda: gateway.link.connected)
             await client.send(request(METADATA, 9))
             again = await client.reply(METADATA, 9)
-        stop()
+        stop.set()
 
     assert (without.brokers, without.cluster_id) == ([], None)
     assert len(again.brokers) == 1
