@@ -138,10 +138,14 @@ class Framed:
         """Tell the other end that this one is there, until it has not been heard for too long."""
         while True:
             await trio.sleep(ping_s)
-            since = self._listening_since  # None: it may well have spoken, and nobody has listened
-            if since is not None and trio.current_time() - since > ping_s * SILENCES:
+            if self.silent_s() > ping_s * SILENCES:
                 raise LinkBroken(f"nothing was heard of it for {ping_s * SILENCES:g} s")
             self.put(Kind.PING)
+
+    def silent_s(self) -> float:
+        """How long the other end has said nothing though it was listened to."""
+        since = self._listening_since  # None: it may well have spoken, and nobody has listened
+        return 0.0 if since is None else trio.current_time() - since
 
     async def receive_one(self) -> Any:
         """The next frame alone; None at the end."""

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 
 UNSENT_MOST: Final = 16 * 1024 * 1024  # answers that lie unsent before no more is read
 PING_S: Final = 5.0
+FAREWELL_S: Final = 1.0  # a gateway that hears of our end answers at once
 
 
 class LinkServer:
@@ -53,10 +55,11 @@ class LinkServer:
         self._welcome = welcome
         self._listeners = list(listeners)
         self._peers: set[_Peer] = set()
+        self._handshakes: set[trio.CancelScope] = set()
         self._closing = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until `close` has been called and every gateway has its answers."""
+        """Until `close` has been called and every gateway that is there has its answers."""
         async with trio.open_nursery() as attached, trio.open_nursery() as listening:
             if self._listeners:
                 listening.start_soon(
@@ -73,8 +76,11 @@ class LinkServer:
         framed = Framed(stream, MAX_HANDSHAKE)
         name = "whoever came to the link"
         try:
+            if self._closing.is_set():
+                return
             welcome = self._welcome()
-            name = f"gateway {await receive_gateway(framed, welcome)}"
+            with self._handshake():
+                name = f"gateway {await receive_gateway(framed, welcome)}"
             if self._closing.is_set():
                 return
             peer = _Peer(self.link, framed, welcome)
@@ -90,6 +96,16 @@ class LinkServer:
         finally:
             await trio.aclose_forcefully(stream)
 
+    @contextmanager
+    def _handshake(self) -> Iterator[None]:
+        """Left at once when the broker stops."""
+        with trio.CancelScope() as scope:
+            self._handshakes.add(scope)
+            try:
+                yield
+            finally:
+                self._handshakes.discard(scope)
+
     def tell(self, settings: Mapping[str, str]) -> None:
         """What was changed on the broker, to all gateways."""
         for peer in self._peers:
@@ -98,6 +114,8 @@ class LinkServer:
     def close(self) -> None:
         """Take no more ops. `run` ends when those that were taken are answered."""
         self._closing.set()
+        for handshake in self._handshakes:
+            handshake.cancel()
         for peer in self._peers:
             peer.say_bye()
 
@@ -134,9 +152,11 @@ class _Peer:
         self._ops = 0  # under way and counted
         self._bytes = 0
         self._eased = trio.Event()
+        self._said_bye = trio.Event()
 
     def say_bye(self) -> None:
         self.framed.put(Kind.BYE)
+        self._said_bye.set()
 
     async def serve(self, ping_s: float) -> str:
         """Until the gateway goes, or has heard our BYE and has its answers: which. LinkBroken if neither."""
@@ -153,6 +173,7 @@ class _Peer:
 
             everything.start_soon(end_with, self.framed.send_all)
             everything.start_soon(end_with, partial(self.framed.keep_awake, ping_s))
+            everything.start_soon(end_with, self._expect_bye)
             async with trio.open_nursery() as self._work:
                 try:
                     still_listens = await self._read()
@@ -166,6 +187,14 @@ class _Peer:
         if broken is not None:
             raise broken
         return "it was told that the broker stops" if still_listens else "it closed the connection"
+
+    async def _expect_bye(self) -> None:
+        """LinkBroken where our BYE is not answered, nor anything else said. After it nobody listens."""
+        await self._said_bye.wait()
+        while True:
+            await trio.sleep(FAREWELL_S)
+            if self.framed.silent_s() >= FAREWELL_S:
+                raise LinkBroken("it did not hear that the broker stops")
 
     # --- what comes -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.errors import ErrorCode
@@ -15,9 +16,10 @@ from rafka.link import refusals
 from rafka.link.frames import Framed, Kind
 from rafka.link.hello import Limits, greet
 from rafka.link.packed import PackedLink, Patience
+from rafka.link.serving import FAREWELL_S
 from rafka.ops import group, log, topics
 from rafka.ops.base import Envelope, KafkaOp
-from rafka.ops.packing import _ops
+from rafka.ops.packing import _ops, envelope_fields, packing_of
 
 from ..ops.test_ops import SAMPLES, codes_in
 from .kit import (
@@ -314,3 +316,82 @@ async def test_a_broker_that_stops_answers_what_it_has_taken_and_takes_no_more(
     assert codes_in(refused) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert codes_in(reply) == [ErrorCode.NONE]
     assert not world.server._peers
+
+
+async def test_a_broker_that_stops_does_not_wait_for_whoever_has_not_said_who_it_is(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world() as world, trio.open_nursery() as attached:
+        _silent, theirs = trio.testing.memory_stream_pair()
+        attached.start_soon(world.server.serve_stream, theirs)
+        await wait_all_tasks_blocked()
+
+        world.server.close()
+
+    assert trio.current_time() == 0
+    assert not caplog.records
+
+
+async def test_a_broker_that_stops_begins_nothing_with_whoever_comes_now(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        world.server.close()
+        _silent, theirs = trio.testing.memory_stream_pair()
+
+        await world.server.serve_stream(theirs)
+
+    assert trio.current_time() == 0
+
+
+async def test_a_broker_that_stops_does_not_wait_long_for_a_gateway_that_hangs(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one whose process is stopped: its end of the connection is there, and nobody reads what comes."""
+    async with open_world() as world, trio.open_nursery() as attached:
+        ours, theirs = trio.testing.memory_stream_pair()
+        attached.start_soon(world.server.serve_stream, theirs)
+        await greet(Framed(ours, 1 << 20), "hanging")
+        await trio.sleep(3)
+
+        world.server.close()
+        began = trio.current_time()
+
+    assert trio.current_time() - began == pytest.approx(FAREWELL_S)
+    assert "gateway hanging is given up: it did not hear that the broker stops" in caplog.text
+
+
+async def test_a_gateway_that_is_only_slow_is_waited_for(autojump_clock: MockClock) -> None:
+    """What it has sent before it heard of the end is taken up, and answered."""
+    async with open_world() as world, trio.open_nursery() as attached:
+        ours, theirs = trio.testing.memory_stream_pair()
+        attached.start_soon(world.server.serve_stream, theirs)
+        framed = Framed(ours, 1 << 20)
+        await greet(framed, "slow")
+        framed.put(Kind.OPEN, 1, envelope_fields(Envelope()))
+        await wait_all_tasks_blocked()
+
+        world.server.close()
+        for id in range(5):
+            await trio.sleep(0.8 * FAREWELL_S)
+            framed.put(Kind.ASK, id, 1, METADATA.code, packing_of(METADATA.code).op_fields(METADATA))
+            await framed.flush()
+        framed.put(Kind.BYE)
+        await framed.flush()
+
+    assert world.asked() == ["Metadata"] * 5
+
+
+async def test_answers_that_take_their_time_are_waited_for_when_the_gateway_knows_of_the_end(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        disk = Gate()
+        world.broker.answers[log.Produce] = lambda e, op: disk.later(written(op), overlaps=True)
+        link, envelope = await world.gateway(), Envelope()
+        taken = asks(link, produce(), envelope)
+        await wait_all_tasks_blocked()
+
+        world.server.close()
+        await trio.sleep(10 * FAREWELL_S)
+        disk.opened.set()
+
+        assert codes_in(await taken.wait()) == [ErrorCode.NONE]
