@@ -25,6 +25,7 @@ import attrs
 import trio
 
 from ..ops.base import Envelope, Later, Op, R
+from ..ops.group import SyncGroup
 from ..ops.packing import Packing, converter, packing_of
 from . import refusals
 from .frames import Framed, Kind, LinkBroken, not_understood, packed_frame
@@ -203,8 +204,13 @@ class _Conversation:
         self._last_id = id = self._last_id + 1
         sender = self._sender(envelope)
         frame = packed_frame(Kind.ASK, id, sender.number, code, packing.op_fields(op))
-        size = len(frame)
         most = self._limits.group_op_bytes if code in refusals.ABOUT_GROUPS else self._limits.op_bytes
+        if len(frame) > most and isinstance(
+            op, SyncGroup
+        ):  # a group waits for it: its coordinator has to know
+            fields = packing.op_fields(op.without_assignments())
+            frame = packed_frame(Kind.ASK, id, sender.number, code, fields)
+        size = len(frame)
         if size > most:
             return refusals.too_large(op, size, most)  # type: ignore[no-any-return]
         # The envelope goes along: its sender is there as long as somebody may wait for an answer.

@@ -94,6 +94,20 @@ class SyncGroup(Op[SyncGroupReply]):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: list[MemberAssignment]
+    too_large: bool = False  # the assignments are more than the way here carries, and were left out
+
+    def without_assignments(self) -> SyncGroup:
+        """What the coordinator has to hear of where they are too large: the other members wait for them."""
+        return SyncGroup(
+            group_id=self.group_id,
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            assignments=[],
+            too_large=True,
+        )
 
     def refusal(self, code: ErrorCode, message: str | None = None) -> SyncGroupReply:
         return SyncGroupReply(error_code=code)

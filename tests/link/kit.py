@@ -101,7 +101,7 @@ class World:
         return [type(op).__name__ for op in self.broker.asked]
 
 
-async def ask(link: PackedLink, op: Op[Any], envelope: Envelope | None = None) -> Any:
+async def ask(link: Link, op: Op[Any], envelope: Envelope | None = None) -> Any:
     answer = link.ask(envelope or Envelope(), op)
     return await answer.wait() if isinstance(answer, Later) else answer
 

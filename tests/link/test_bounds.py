@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from rafka.config import MEMORY, Config
 from rafka.errors import ErrorCode
+from rafka.link import Link
 from rafka.link.frames import Framed, Kind
 from rafka.link.hello import Limits, greet
 from rafka.ops import group, log, offsets, topics
 from rafka.ops.base import Envelope, Op
 from rafka.ops.packing import envelope_fields, packing_of
+from rafka.server import open_broker
 
 from .kit import (
     METADATA,
     NOTHING_THERE,
     Gate,
     World,
+    always,
     ask,
     asks,
     heartbeat,
@@ -44,15 +51,6 @@ def slow_disk(world: World) -> Gate:
     [
         (join(metadata=bytes(2000)), ErrorCode.INVALID_REQUEST),
         (
-            group.SyncGroup(
-                group_id="g",
-                generation_id=1,
-                member_id="m",
-                assignments=[group.MemberAssignment(member_id="m", assignment=bytes(2000))],
-            ),
-            ErrorCode.INVALID_REQUEST,
-        ),
-        (
             offsets.OffsetCommit(
                 group_id="g" * 2000,
                 topics=[
@@ -64,7 +62,7 @@ def slow_disk(world: World) -> Gate:
             ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
         ),
     ],
-    ids=["JoinGroup", "SyncGroup", "OffsetCommit"],
+    ids=["JoinGroup", "OffsetCommit"],
 )
 async def test_an_op_about_groups_that_is_too_large_is_refused(op: Op[Any], code: ErrorCode) -> None:
     async with open_world(Limits(group_op_bytes=1024)) as world:
@@ -78,6 +76,121 @@ async def test_an_op_about_groups_that_is_too_large_is_refused(op: Op[Any], code
 
 def codes_of_partitions(reply: Any) -> list[ErrorCode]:
     return [p.error_code for topic in getattr(reply, "topics", ()) for p in topic.partitions]
+
+
+async def test_assignments_that_are_too_large_are_left_out_and_the_coordinator_is_told() -> None:
+    """The other members wait for them, and would for the whole of a rebalance timeout."""
+    refused = group.SyncGroupReply(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    async with open_world(Limits(group_op_bytes=1024)) as world:
+        link = await world.gateway()
+        world.broker.answers[group.SyncGroup] = always(refused)
+
+        replies = [await ask(link, sync(size)) for size in (100, 2000)]
+
+    assert replies == [refused, refused]
+    assert world.broker.asked == [sync(100), sync(2000).without_assignments()]
+
+
+def sync(size: int, generation: int = 1, member: str = "m") -> group.SyncGroup:
+    share = group.MemberAssignment(member_id=member, assignment=bytes(size))
+    return group.SyncGroup(group_id="g", generation_id=generation, member_id=member, assignments=[share])
+
+
+async def test_a_sync_that_is_too_large_without_its_assignments_is_refused() -> None:
+    async with open_world(Limits(group_op_bytes=1024)) as world:
+        link = await world.gateway()
+
+        reply = await ask(link, sync(2000, member="m" * 2000))
+
+    assert reply.error_code == ErrorCode.INVALID_REQUEST
+    assert world.asked() == []
+
+
+# --- how large, in one process and in two -----------------------------------------------------------------
+
+MOST = 1024 * 1024  # of metadata, of assignments, and of an op about groups
+
+
+@asynccontextmanager
+async def real_broker() -> AsyncIterator[tuple[Link, Link]]:
+    """The broker itself, and a gateway of it."""
+    plain = Config()
+    config = attrs.evolve(plain, storage=attrs.evolve(plain.storage, place=MEMORY))
+    async with open_broker(config, listen=False) as running, open_world(served=running.link) as world:
+        yield running.link, await world.gateway()
+
+
+@pytest.fixture(params=["one process", "two"])
+async def broker(request: pytest.FixtureRequest) -> AsyncIterator[Link]:
+    async with real_broker() as (link, gateway):
+        yield link if request.param == "one process" else gateway
+
+
+async def test_assignments_that_are_too_large_fail_the_sync_of_everybody_at_once(broker: Link) -> None:
+    ann, bob = Envelope(client_id="ann"), Envelope(client_id="bob")
+    leader, follower, generation = await two_members(broker, ann, bob)
+    told = []
+
+    async def follow() -> None:
+        told.append(await ask(broker, sync(0, generation, follower), bob))
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow)
+            await wait_all_tasks_blocked()
+            told.append(await ask(broker, sync(MOST + 1, generation, leader), ann))
+    [described] = (await ask(broker, group.DescribeGroups(groups=["g"]))).groups
+
+    assert [reply.error_code for reply in told] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert described.group_state == "PreparingRebalance"
+
+
+async def two_members(broker: Link, ann: Envelope, bob: Envelope) -> tuple[str, str, int]:
+    """Who leads, who follows, and the generation in which both are to sync."""
+    first = await ask(broker, old_join(""), ann)
+    replies = {}
+
+    async def come(envelope: Envelope, member: str) -> None:
+        replies[envelope.client_id] = await ask(broker, old_join(member), envelope)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(come, bob, "")
+        await wait_all_tasks_blocked()
+        nursery.start_soon(come, ann, first.member_id)
+    assert replies["ann"].leader == first.member_id
+    return first.member_id, replies["bob"].member_id, replies["ann"].generation_id
+
+
+def old_join(member: str) -> group.JoinGroup:
+    """As of a client that expects no id first."""
+    return group.JoinGroup(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member,
+        protocol_type="consumer",
+        protocols=[group.JoinProtocol(name="range", metadata=b"")],
+        id_required=False,
+    )
+
+
+async def test_metadata_that_is_too_large_is_refused_alike(broker: Link) -> None:
+    reply = await ask(broker, join(metadata=bytes(MOST + 1)))
+
+    assert reply == group.JoinGroupReply(error_code=ErrorCode.INVALID_REQUEST, member_id="m")
+
+
+async def test_what_only_just_fits_in_one_process_is_refused_in_two_as_what_does_not_fit() -> None:
+    """The names around it count on the link: the same code says so."""
+    async with real_broker() as (link, gateway):
+        op = join("", metadata=bytes(MOST - len("range")))
+
+        replies = [await ask(each, op) for each in (link, gateway)]
+
+    assert [reply.error_code for reply in replies] == [
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.INVALID_REQUEST,
+    ]
 
 
 async def test_other_ops_may_be_as_large_as_a_request() -> None:

@@ -254,6 +254,17 @@ def packed_classes() -> dict[str, type[Any]]:
     return found
 
 
+@given(objects(group.SyncGroup))
+def test_a_sync_without_its_assignments_is_the_same_in_all_else(op: group.SyncGroup) -> None:
+    left = op.without_assignments()
+
+    others = [
+        field for field in packing._fields(group.SyncGroup) if field.name not in ("assignments", "too_large")
+    ]
+    assert [getattr(left, field.name) for field in others] == [getattr(op, field.name) for field in others]
+    assert (left.assignments, left.too_large) == ([], True)
+
+
 def test_a_commit_of_many_partitions_is_small() -> None:
     """The cap on group ops is a mebibyte: names are sent once, and numbers are short."""
     partitions = [offsets.CommitPartition(partition_index=n, committed_offset=n * 1000) for n in range(1000)]

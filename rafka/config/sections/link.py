@@ -35,7 +35,8 @@ class Link(Section):
     group_op_bytes: int = setting(
         "link.group.op.max.bytes",
         1_048_576,
-        "The largest op about groups and their offsets. Others may be as large as a request.",
+        "The largest op about groups and their offsets, names and all. A larger one ends like one beyond the"
+        " limits of groups. Other ops may be as large as a request.",
         unit="bytes",
         at_least=1024,
     )

@@ -62,7 +62,8 @@ def _answer_from_store(
 
 def _assign(core: Core[Token], op: SyncGroup, now: Moment, out: Decision[Token]) -> None:
     """Store what the leader says. Members it does not name get nothing."""
-    if sum([len(given.assignment) for given in op.assignments]) > core.rules.max_assignment_bytes:
+    size = sum([len(given.assignment) for given in op.assignments])
+    if op.too_large or size > core.rules.max_assignment_bytes:
         cause = Cause(Trigger.ASSIGNMENTS_TOO_LARGE, op.member_id)
         abort_assignments(core, cause, now, out)
         return

@@ -68,6 +68,7 @@ class SyncFields(TypedDict, total=False):
     group_instance_id: str | None
     protocol_type: str | None
     protocol_name: str | None
+    too_large: bool
 
 
 class Uuids:
@@ -303,6 +304,7 @@ def sync_op(
         protocol_type=more.get("protocol_type"),
         protocol_name=more.get("protocol_name"),
         assignments=[MemberAssignment(member_id=name, assignment=data) for name, data in assignments.items()],
+        too_large=more.get("too_large", False),
     )
 
 

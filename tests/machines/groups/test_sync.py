@@ -240,6 +240,22 @@ def test_assignments_have_a_limit_in_all(world: World) -> None:
     assert world.heartbeat(bob) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_assignments_that_were_left_out_on_their_way_are_too_large(world: World) -> None:
+    """A link between processes has a limit of its own."""
+    ann, bob = joined(world, "ann", "bob")
+    waiting = world.sync("bob", bob)
+    leading = world.sync("ann", ann, too_large=True)
+
+    assert world.code(waiting) is world.code(leading) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.state() is State.PREPARING
+
+
+def test_what_a_follower_could_not_bring_is_not_looked_at_either(world: World) -> None:
+    _ann, bob = joined(world, "ann", "bob")
+
+    assert world.parked(world.sync("bob", bob, too_large=True))
+
+
 @pytest.mark.parametrize("why", ["too large", "a newcomer"])
 def test_who_is_sent_back_to_join_has_to_say_that_it_lives(world: World, why: str) -> None:
     """It waited, and did not need to; now its session begins again."""
