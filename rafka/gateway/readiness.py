@@ -104,7 +104,8 @@ class Staying(trio.abc.Instrument):
 
     def on_served(self) -> None:
         now = monotonic()
-        self._lively = now - self._served_at < STAY_MS / 1000
+        # Where what came was for other tasks, the next is likely to be, too.
+        self._lively = now - self._served_at < STAY_MS / 1000 and not self._inside.runnable
         self._served_at = now
 
     def before_io_wait(self, timeout: float) -> None:
@@ -121,6 +122,7 @@ class Staying(trio.abc.Instrument):
             if not self._serve():
                 return  # what has come is Trio's
             if self._inside.runnable:
+                self._lively = False
                 self._wake_trio(_nothing)  # else it would sleep for as long as it meant to
                 return
         self._served_at = monotonic()
