@@ -172,7 +172,7 @@ class Admin:
 
     async def describe_topic(self, name: str) -> TopicInfo:
         """Raises UnknownTopic. Asks anew, whatever is known."""
-        await self._cluster.refresh([name])
+        await self._cluster.learn([name])
         return await self._cluster.topic(name)
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> None:

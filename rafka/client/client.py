@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import attrs
@@ -13,6 +13,7 @@ from .admin import Admin
 from .cluster import Cluster
 from .consumer import Consumer, ConsumerSettings
 from .delivery import ProducerSettings
+from .errors import NoBroker
 from .group_consumer import GroupConsumer
 from .group_listener import RebalanceListener
 from .groups import Groups
@@ -99,7 +100,8 @@ async def connect(bootstrap: str | Iterable[str], **settings: Any) -> AsyncItera
     async with background() as nursery:
         cluster = Cluster(nursery, addresses, Settings(**settings))
         try:
-            await cluster.refresh()
+            with suppress(NoBroker):  # there may be one soon: each call has the patience to wait for it
+                await cluster.refresh()
             nursery.start_soon(cluster.keep_fresh)
             yield Client(cluster)
         finally:

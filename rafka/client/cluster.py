@@ -25,6 +25,7 @@ from .errors import (
     UNKNOWN_TOPIC_CODES,
     ClientError,
     ConnectionLost,
+    NoBroker,
     NotReachable,
     UnknownTopic,
     error_code,
@@ -153,7 +154,10 @@ class Cluster:
         return info.partitions[target.partition].leader
 
     async def refresh(self, topics: Iterable[str] = (), *, auto_create: bool = False) -> None:
-        """Ask for the brokers, and for these topics and all those asked for before."""
+        """Ask for the brokers, and for these topics and all those asked for before.
+
+        One try. Raises NoBroker where whoever answers knows none: what it says of topics then says nothing.
+        """
         before = self.generation
         wanted = set(topics)
         news = not wanted <= self._wanted
@@ -162,12 +166,26 @@ class Cluster:
             if self.generation > before and not news and not auto_create:
                 return  # somebody else's question was answered while this one waited
             names = [WantedTopic(name=name) for name in sorted(self._wanted)]
-            self._learn(await self.ask_any(Metadata(topics=names, allow_auto_topic_creation=auto_create)))
+            reply = await self.ask_any(Metadata(topics=names, allow_auto_topic_creation=auto_create))
+            self._learn(reply)
+            if not reply.brokers:
+                raise NoBroker
+
+    async def learn(self, topics: Iterable[str] = ()) -> None:
+        """As `refresh`, with the patience that every call has."""
+        await self.persist(lambda: self.refresh(topics))
 
     async def all_topics(self) -> list[TopicInfo]:
         """Every topic of the cluster, internal ones too, by name. Not kept in the cache."""
-        reply = await self.ask_any(Metadata(topics=None))
-        self._learn_nodes(reply)
+
+        async def once() -> MetadataReply:
+            reply = await self.ask_any(Metadata(topics=None))
+            self._learn_nodes(reply)
+            if not reply.brokers:
+                raise NoBroker
+            return reply
+
+        reply = await self.persist(once)
         return sorted((_topic(entry) for entry in reply.topics), key=lambda topic: topic.name)
 
     async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:

@@ -31,6 +31,17 @@ class NotReachable(ClientError):
         )
 
 
+class NoBroker(ClientError):
+    """Whoever answers knows of no broker: a gateway, say, whose broker is away."""
+
+    retriable = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no broker is available: what answers at the bootstrap address has none behind it at the moment"
+        )
+
+
 class ConnectionLost(ClientError):
     """The connection broke before the answer came. What was asked may have been done or not."""
 

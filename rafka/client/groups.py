@@ -94,7 +94,7 @@ class Groups:
         """The groups of all brokers, by name; only those in these states, or of these types, if given."""
         request = ListGroups(states_filter=[*states], types_filter=[*types])
         at_least = TYPES_SINCE if request.types_filter else STATES_SINCE if request.states_filter else 0
-        await self._cluster.persist(self._cluster.refresh)
+        await self._cluster.learn()
         found: dict[str, GroupListing] = {}
         for node_id in sorted(self._cluster.nodes):
             reply = await self._list(node_id, request, at_least)

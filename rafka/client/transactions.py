@@ -91,7 +91,7 @@ class Transactions:
             transactional_id_pattern=pattern,
         )
         at_least = PATTERN_SINCE if pattern else DURATION_SINCE if longer_than_ms >= 0 else 0
-        await self._cluster.persist(self._cluster.refresh)
+        await self._cluster.learn()
         found = []
         for node_id in sorted(self._cluster.nodes):
             connection = await self._cluster.connection(node_id)

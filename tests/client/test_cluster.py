@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from rafka.client import Address, NewTopic, NotReachable, TopicPartition, UnknownTopic, connect
+from rafka.client import (
+    Address,
+    Client,
+    NewTopic,
+    NoBroker,
+    NotReachable,
+    TopicPartition,
+    UnknownTopic,
+    connect,
+)
 from rafka.client.errors import BrokerRefused, ConnectionLost
 from rafka.errors import ErrorCode
 from rafka.wire.apis.create_topics import CREATE_TOPICS
@@ -36,6 +46,48 @@ async def test_when_none_can_be_reached_each_is_named_with_its_reason(
 
     assert "dead:1: connection refused; gone:2: connection refused" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+ASKED_OF_BROKERS: dict[str, Callable[[Client], Awaitable[object]]] = {
+    "groups": lambda client: client.groups.list_all(),
+    "topics": lambda client: client.admin.list_topics(),
+    "topic": lambda client: client.admin.describe_topic("orders"),
+    "transactions": lambda client: client.transactions.list_all(),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED_OF_BROKERS.values(), ids=ASKED_OF_BROKERS)
+async def test_where_no_broker_is_behind_the_address_there_is_not_nothing(
+    network: Network,
+    autojump_clock: MockClock,
+    broker: ScriptedBroker,
+    ask: Callable[[Client], Awaitable[object]],
+) -> None:
+    """As with a gateway whose broker is away."""
+    broker.nodes = {}
+
+    async with connect("broker", dial=network.dial) as client:
+        began = trio.current_time()
+        with pytest.raises(NoBroker, match="no broker is available"):
+            await ask(client)
+
+    assert 28 < trio.current_time() - began <= 30
+
+
+async def test_a_broker_that_comes_in_time_is_asked(
+    network: Network, autojump_clock: MockClock, broker: ScriptedBroker, nursery: trio.Nursery
+) -> None:
+    nodes, broker.nodes = broker.nodes, {}
+
+    async def come() -> None:
+        await trio.sleep(5)
+        broker.nodes = nodes
+
+    async with connect("broker", dial=network.dial) as client:
+        nursery.start_soon(come)
+        topics = await client.admin.list_topics()
+
+    assert [topic.name for topic in topics] == ["orders"]
 
 
 async def test_what_a_block_raises_comes_out_as_it_was(network: Network, autojump_clock: MockClock) -> None:

@@ -67,7 +67,7 @@ async def progress_of(client: Client, group_id: str, group: GroupDescription | N
 async def known_ends(client: Client, targets: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Where the logs end, of those partitions that are there and have a leader."""
     targets = list(targets)
-    await client.cluster.refresh({target.topic for target in targets})
+    await client.cluster.learn({target.topic for target in targets})
     led = [target for target in targets if client.cluster.leader(target) is not None]
     try:
         found = await client.admin.list_offsets(dict.fromkeys(led, LATEST))

@@ -154,7 +154,7 @@ async def _targets(
         return await chosen(client, args.topics)
     if not current:
         raise CommandError(f"group {args.group!r} has no offsets: name the topics with --topic")
-    await client.cluster.refresh({target.topic for target in current})
+    await client.cluster.learn({target.topic for target in current})
     for target in sorted(current):
         if client.cluster.leader(target) is None:
             note(f"{target} is gone, or has no leader: left out")
