@@ -167,7 +167,7 @@ class Groups:
     # --- how it came to be so --------------------------------------------------------
 
     async def history(self, group_id: str, *, after: int = 0, max_wait: float = 0) -> GroupHistoryReply:
-        """The rebalances with a number above `after`, oldest first; waits so long for one, in seconds.
+        """The rebalances that were told after this one's `told_ms`, oldest first; waits so long for one.
 
         Only rafka keeps them: raises UnsupportedVersion of any other broker.
         """

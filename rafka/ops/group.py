@@ -299,6 +299,7 @@ class Rebalance:
     members_after: int
     moved: int = -1
     members: Sequence[MovedMember] = ()
+    told_ms: int = 0  # when its outcome was known; greater than that of the one before, also over restarts
 
 
 @message
@@ -312,7 +313,7 @@ class GroupHistoryReply:
 
 @message
 class GroupHistory(Op[GroupHistoryReply]):
-    """Rebalances with a number above `after`, oldest first; waits for one where there is none."""
+    """Rebalances that were told after this one's `told_ms`, oldest first; waits for one if there is none."""
 
     code: ClassVar = KafkaOp.GROUP_HISTORY
 

@@ -279,8 +279,14 @@ async def test_a_deleted_topics_offsets_are_gone_and_those_of_a_new_one_begin_an
     assert await committed(world) == {("other", 0): 6}
 
 
+async def last_told(world: World) -> int:
+    reply: ops.GroupHistoryReply = await world.ask(ops.GroupHistory(group_id="g"))
+    return reply.rebalances[-1].told_ms
+
+
 async def test_news_of_a_group_come_as_they_happen(world: World, autojump_clock: MockClock) -> None:
     member = await stable(world)
+    known = await last_told(world)
     began = trio.current_time()
 
     async def later() -> None:
@@ -289,7 +295,7 @@ async def test_news_of_a_group_come_as_they_happen(world: World, autojump_clock:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(later)
-        reply = await world.ask(ops.GroupHistory(group_id="g", after=1, max_wait_ms=30_000))
+        reply = await world.ask(ops.GroupHistory(group_id="g", after=known, max_wait_ms=30_000))
 
     assert trio.current_time() - began == pytest.approx(2)
     assert [(told.number, told.outcome) for told in reply.rebalances] == [(2, "empty")]
@@ -297,9 +303,10 @@ async def test_news_of_a_group_come_as_they_happen(world: World, autojump_clock:
 
 async def test_no_news_take_as_long_as_the_caller_waits(world: World, autojump_clock: MockClock) -> None:
     await stable(world, session_timeout_ms=60_000)
+    known = await last_told(world)
     began = trio.current_time()
 
-    reply = await world.ask(ops.GroupHistory(group_id="g", after=1, max_wait_ms=5000))
+    reply = await world.ask(ops.GroupHistory(group_id="g", after=known, max_wait_ms=5000))
 
     assert trio.current_time() - began == pytest.approx(5)
     assert (reply.error_code, list(reply.rebalances)) == (0, [])
@@ -368,7 +375,8 @@ async def test_our_own_bounds_may_change_while_the_broker_runs(world: World) -> 
 
 async def test_when_the_broker_closes_nobody_waits_for_others(world: World) -> None:
     await stable(world)
-    parked = [world.answer(op) for op in (join(), ops.GroupHistory(group_id="g", after=9, max_wait_ms=9999))]
+    watch = ops.GroupHistory(group_id="g", after=await last_told(world), max_wait_ms=9999)
+    parked = [world.answer(op) for op in (join(), watch)]
     await wait_all_tasks_blocked()
 
     world.broker.close()

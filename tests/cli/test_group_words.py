@@ -234,6 +234,7 @@ def rebalance(**more: object) -> Rebalance:
         "members_before": 2,
         "members_after": 1,
         "moved": 4,
+        "told_ms": 1_795_021_727_731,
         "members": [
             MovedMember(
                 member_id="m-2",

@@ -25,6 +25,7 @@ from rafka.wire.apis.delete_groups import DELETE_GROUPS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
 from rafka.wire.apis.fetch import FETCH
 from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
+from rafka.wire.apis.group_history import GROUP_HISTORY
 from rafka.wire.apis.heartbeat import HEARTBEAT
 from rafka.wire.apis.init_producer_id import INIT_PRODUCER_ID
 from rafka.wire.apis.join_group import JOIN_GROUP
@@ -55,6 +56,7 @@ APIS = {
         DESCRIBE_GROUPS,
         FETCH,
         FIND_COORDINATOR,
+        GROUP_HISTORY,
         HEARTBEAT,
         INIT_PRODUCER_ID,
         JOIN_GROUP,

@@ -25,6 +25,7 @@ from rafka.errors import ErrorCode
 from rafka.wire.apis.delete_groups import DELETE_GROUPS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
 from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
+from rafka.wire.apis.group_history import GROUP_HISTORY
 from rafka.wire.apis.leave_group import LEAVE_GROUP
 from rafka.wire.apis.list_groups import LIST_GROUPS
 from rafka.wire.apis.offset_delete import OFFSET_DELETE
@@ -309,5 +310,7 @@ async def test_members_are_removed_by_id_or_by_instance(client: Client, broker: 
 
 
 async def test_history_is_only_asked_of_who_keeps_it(client: Client, broker: GroupBroker) -> None:
+    broker.versions[GROUP_HISTORY.key] = (0, -1)
+
     with pytest.raises(UnsupportedVersion, match="GroupHistory"):
         await client.groups.history("billing")

@@ -144,6 +144,7 @@ async def test_the_history_of_a_group_goes_through_whole(client: Client, link: S
         members_after=2,
         moved=2,
         members=[member],
+        told_ms=1_700_000_000_060,
     )
     told = group.GroupHistoryReply(
         stable_id="cgp_x", locator="default/consumer-groups/g", rebalances=[rebalance]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import attrs
+import trio
 
 from ...client import Client, UnsupportedVersion
 from ...client.messages.history import GroupHistoryReply, MovedMember, Rebalance
@@ -18,6 +19,10 @@ from ..output import ASKED_WRONGLY, DONE, CommandError, add_bootstrap, print_jso
 from .shared import run_with_groups
 
 WAIT: Final = 20.0  # seconds that one question waits for a rebalance
+# A rebalance is known when its leader has synced. Others may come for their share a moment later, and how
+# long they waited is known then: so the row of a rebalance is held back so long, looking again so often.
+LATE: Final = 2.0
+LOOK: Final = 0.1
 # Rows come one by one while a group is followed, so the columns are as wide as things mostly are.
 COLUMNS: Final = (
     ("NUMBER", 6),
@@ -75,12 +80,11 @@ def _history(args: argparse.Namespace) -> int:
             return DONE
         _begin(args, reply)
         show_rebalances(args, shown)
+        after = reply.rebalances[-1].told_ms if reply.rebalances else 0
         while args.follow:
-            after = reply.rebalances[-1].number if reply.rebalances else 0
-            newer = await client.groups.history(args.group, after=after, max_wait=WAIT)
-            show_rebalances(args, newer.rebalances)
-            if newer.rebalances:
-                reply = newer
+            newer = await news(args, client, after)
+            show_rebalances(args, newer)
+            after = newer[-1].told_ms
         return DONE
 
     return run_with_groups(args, show)
@@ -90,6 +94,26 @@ def _begin(args: argparse.Namespace, reply: GroupHistoryReply) -> None:
     if not args.json:
         print(f"{args.group} ({reply.stable_id}, {reply.locator})")
         print(_line([name for name, _ in COLUMNS]))
+
+
+async def news(args: argparse.Namespace, client: Client, after: int) -> list[Rebalance]:
+    """Wait for rebalances that were told later than this; members and all, if they are to be shown."""
+    found: dict[int, Rebalance] = {}
+    while not found:
+        reply = await client.groups.history(args.group, after=after, max_wait=WAIT)
+        found = {one.told_ms: one for one in reply.rebalances}
+    give_up_at = trio.current_time() + LATE
+    while (args.members or args.json) and _is_missing_pauses(found[max(found)]):
+        if trio.current_time() >= give_up_at:
+            break
+        await trio.sleep(LOOK)
+        reply = await client.groups.history(args.group, after=after)
+        found |= {one.told_ms: one for one in reply.rebalances}
+    return [found[told_ms] for told_ms in sorted(found)]
+
+
+def _is_missing_pauses(one: Rebalance) -> bool:
+    return one.outcome == "stable" and any(member.joined and member.pause_ms < 0 for member in one.members)
 
 
 def show_rebalances(args: argparse.Namespace, rebalances: Sequence[Rebalance]) -> None:

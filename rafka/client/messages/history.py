@@ -44,6 +44,7 @@ class Rebalance:
     members_after: int
     moved: int
     members: list[MovedMember]
+    told_ms: int
 
 
 @message

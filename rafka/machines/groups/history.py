@@ -34,6 +34,7 @@ class _Past:
     """What is known of one group."""
 
     begun: int = 0  # rebalances, since the broker runs
+    told_ms: int = 0  # of the last one whose outcome is known
     began: RebalanceBegan | None = None  # of the one that is under way
     formed: GenerationFormed | None = None
     kept: list[Rebalance] = attrs.Factory(list)
@@ -65,9 +66,16 @@ class History:
         return ended
 
     def since(self, key: GroupKey, after: int) -> list[Rebalance]:
-        """Those with a greater number, oldest first."""
+        """Those told after that moment, oldest first.
+
+        Whoever asks may have been told the last one by a broker that has been restarted since, maybe
+        by a clock that was ahead of ours: then all are new.
+        """
         past = self._past.get(key)
-        return [rebalance for rebalance in past.kept if rebalance.number > after] if past else []
+        if past is None:
+            return []
+        after = after if after <= past.told_ms else 0
+        return [rebalance for rebalance in past.kept if rebalance.told_ms > after]
 
     def forget(self, key: GroupKey) -> None:
         past = self._past.pop(key, None)
@@ -142,6 +150,7 @@ def _made(past: _Past, now: Moment, outcome: str, shares: Sequence[Share]) -> Re
     members = [_moved(share, consumers, joined=True) for share in shares]
     members += [_moved(share, consumers, joined=False) for share in (formed.gone if formed else ())]
     settled = outcome == STABLE and all(m.gained >= 0 for m in members)
+    past.told_ms = max(past.told_ms + 1, now.wall_ms)
     return Rebalance(
         number=past.begun,
         began_ms=began.at.wall_ms,
@@ -159,6 +168,7 @@ def _made(past: _Past, now: Moment, outcome: str, shares: Sequence[Share]) -> Re
         members_after=formed.members if formed else began.members_before,
         moved=sum(m.gained for m in members) if settled else -1,
         members=members,
+        told_ms=past.told_ms,
     )
 
 

@@ -4,8 +4,9 @@ The rebalances that a group went through: why each began, how long its phases to
 every member gained, lost and waited for. Kafka has no such request, so the key is one
 that it will not come to use, and ApiVersions lists it to rafka's own client only.
 
-With `max_wait_ms` the answer waits for a rebalance after the number `after`, if there
-is none: so a command line can follow a group as it happens.
+With `max_wait_ms` the answer waits for a rebalance that is told after the moment `after`, if
+there is none: so a command line can follow a group as it happens. It gives the `told_ms` of the
+last one that it has, and not its number: those begin again when the broker does.
 """
 
 from ..api import Api
@@ -40,6 +41,7 @@ GROUP_HISTORY = Api(
                 int32("members_before"),
                 int32("members_after"),
                 int32("moved", default=-1),
+                int64("told_ms"),
                 array(
                     "members",
                     struct(

@@ -204,7 +204,8 @@ def test_an_absent_group_has_no_history(world: World) -> None:
 
 def test_whoever_waits_for_news_is_told_at_once(world: World) -> None:
     member = world.stable("g")
-    waiting = world.ask(history_op(after=1, max_wait_ms=30_000))
+    [known] = world.answer(history_op()).rebalances
+    waiting = world.ask(history_op(after=known.told_ms, max_wait_ms=30_000))
     world.pass_time(3)
     assert waiting not in world.heard
 
@@ -279,8 +280,9 @@ def test_a_snapshot_leads_to_the_same_state(world: World) -> None:
 
 def test_at_the_end_everybody_is_sent_to_another_coordinator(world: World) -> None:
     world.stable("g")
+    [known] = world.answer(history_op()).rebalances
     joining = world.ask(join_op(group_id="g", id_required=False))
-    watching = world.ask(history_op(after=100, max_wait_ms=1000))
+    watching = world.ask(history_op(after=known.told_ms, max_wait_ms=1000))
 
     world.take(world.groups.abandon())
 

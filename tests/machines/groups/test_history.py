@@ -212,7 +212,31 @@ def test_each_group_remembers_its_last_ones(history: History) -> None:
     rebalances(history, KEY, 7)
 
     assert numbers(history, KEY) == [3, 4, 5, 6, 7]
-    assert [r.number for r in history.since(KEY, 5)] == [6, 7]
+
+
+def test_whoever_knows_one_is_told_those_that_came_after_it(history: History) -> None:
+    rebalances(history, KEY, 4)
+    second = history.since(KEY, 0)[1]
+
+    assert [r.number for r in history.since(KEY, second.told_ms)] == [3, 4]
+    assert history.since(KEY, history.since(KEY, 0)[-1].told_ms) == []
+
+
+@pytest.mark.parametrize("clock_went_back_ms", [0, 60_000])
+def test_what_comes_after_a_restart_is_new_to_who_followed_before(clock_went_back_ms: int) -> None:
+    """Numbers begin again with the process, so they cannot say it."""
+    before, world = History(size=5, rows=1000), World()
+    (ann,) = form(world, ann=partitions(0))
+    [known] = ended(world, before)
+    world.at += 10 - clock_went_back_ms / 1000
+    world.join("ann", ann)
+    world.sync("ann", ann, {ann: partitions(0)})
+    after = History(size=5, rows=1000)
+
+    [told] = ended(world, after)
+
+    assert told.number == known.number
+    assert after.since(KEY, known.told_ms) == [told]
 
 
 def test_groups_are_numbered_by_themselves(history: History) -> None:
