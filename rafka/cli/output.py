@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
 from ..text import plain
+from .table import lines_of
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -57,17 +57,9 @@ def bootstrap(args: argparse.Namespace, environ: Mapping[str, str] = os.environ)
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], *, file: TextIO | None = None
 ) -> None:
-    """Columns under their names. An empty cell is `-`, so that a script can count on the columns.
-
-    On a terminal lines are cut at its edge; elsewhere nothing is.
-    """
-    file = file or sys.stdout
-    lines = [list(headers), *([plain(_cell(value)) for value in row] for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(headers))]
-    edge = shutil.get_terminal_size().columns if file.isatty() else None
-    for line in lines:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip()[:edge], file=file)
+    """Columns under their names. What is wider than the terminal goes on in the next line, none is lost."""
+    for line in lines_of(headers, rows):
+        print(line, file=file or sys.stdout)
 
 
 def print_json(value: object, *, file: TextIO | None = None) -> None:
@@ -75,10 +67,6 @@ def print_json(value: object, *, file: TextIO | None = None) -> None:
     import json
 
     file = file or sys.stdout
-    print(json.dumps(value, indent=2 if file.isatty() else None, ensure_ascii=False), file=file)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "-" if value is None or value == "" else str(value)
+    unicode = "utf" in (file.encoding or "utf").lower()
+    indent = 2 if file.isatty() else None
+    print(json.dumps(value, indent=indent, ensure_ascii=not unicode), file=file)

@@ -86,6 +86,9 @@ def test_states_are_named_in_any_case() -> None:
     ("words", "said"),
     [
         (["list", "--state", "asleep"], "not a state: 'asleep'"),
+        (["lag", "-g"], "a name that begins with - comes after --, as in `rafka group lag -- -g`"),
+        (["remove-member", "g", "--member", "-m"], "where it begins with -, write it after ="),
+        (["describe", "g", "--nope"], "see `rafka group describe --help`"),
         (["lag", "g", "--interval", "0"], "-i is a time between two looks, not 0"),
         (["reset-offsets", "g", "--topic", "t"], "one of the arguments --to-earliest"),
         (["reset-offsets", "g", "--topic", "t", "--to-earliest", "--to-latest"], "not allowed with"),
@@ -206,15 +209,17 @@ def test_a_live_table_is_drawn_over_the_last_one_and_fits_the_terminal(
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stdout", screen)
 
-    lag.draw("billing", None, [Progress(target=TopicPartition("t", n), end=n) for n in range(9)], clear=False)
+    rows = [Progress(target=TopicPartition("t", n), end=n) for n in range(9)]
+    lag.draw("billing\x1b[2J", lag.Look(None, rows, "07:00:00"), clear=False)
 
     drawn = screen.getvalue()
-    assert drawn.startswith("\x1b[Hbilling: lag 0, ")
+    assert drawn.startswith("\x1b[Hbilling\\x1b[2J: lag 0, 07:00:00")
     assert "\x1b[2J" not in drawn
     lines = re.sub(r"\x1b\[\w", "", drawn).splitlines()
     assert len(lines) == 5
     assert lines[-1] == "... and 8 more"
     assert all(len(line) <= 40 for line in lines)
+    assert lines[2].split()[-1] == "LAG"
 
 
 def rebalance(**more: object) -> Rebalance:

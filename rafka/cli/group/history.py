@@ -16,6 +16,7 @@ from ...client.messages.history import GroupHistoryReply, MovedMember, Rebalance
 from ...text import plain
 from ..connected import add_command
 from ..output import ASKED_WRONGLY, DONE, CommandError, add_bootstrap, print_json
+from ..table import GAP, padded
 from .shared import run_with_groups
 
 WAIT: Final = 20.0  # seconds that one question waits for a rebalance
@@ -92,7 +93,7 @@ def _history(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace, reply: GroupHistoryReply) -> None:
     if not args.json:
-        print(f"{args.group} ({reply.stable_id}, {reply.locator})")
+        print(plain(f"{args.group} ({reply.stable_id}, {reply.locator})"))
         print(_line([name for name, _ in COLUMNS]))
 
 
@@ -145,8 +146,8 @@ def _cells(one: Rebalance) -> list[str]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    padded = (plain(text).ljust(width) for text, (_, width) in zip(cells, COLUMNS, strict=True))
-    return "  ".join(padded).rstrip()
+    placed = (padded(plain(text), width) for text, (_, width) in zip(cells, COLUMNS, strict=True))
+    return GAP.join(placed).rstrip()
 
 
 def _member_line(member: MovedMember) -> str:

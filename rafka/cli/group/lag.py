@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import io
 import shutil
 import sys
 from datetime import datetime
 from typing import Final
 
+import attrs
 import trio
 
 from ...client import Client, ClientError
 from ...client.groups import GroupDescription
+from ...client.nursery import background
+from ...text import plain
 from ..connected import add_command, add_json
 from ..output import ASKED_WRONGLY, DONE, CommandError, add_bootstrap, print_json, print_table
+from ..table import lines_of, shortened
 from .describe import offset_json
 from .progress import Progress, described, progress_of, total_lag
-from .shared import run_with_groups
+from .shared import note, run_with_groups
 
 HEADERS: Final = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+PATIENCE: Final = 1.0  # seconds for an answer that nobody wonders about
 HOME: Final = "\x1b[H"
 CLEAR: Final = "\x1b[2J"
 CLEAR_LINE: Final = "\x1b[K"
@@ -56,37 +60,70 @@ def _lag(args: argparse.Namespace) -> int:
 
     async def show(client: Client) -> int:
         if args.watch:
-            await _watch(args, client)
-            return DONE
-        _print(args, await progress_of(client, args.group, await described(client, args.group)))
+            await watch(args, client)
+        _print(args, (await _look(args, client)).rows)
         return DONE
 
     return run_with_groups(args, show)
 
 
-async def _watch(args: argparse.Namespace, client: Client) -> None:
+@attrs.frozen
+class Look:
+    """What was seen, and when."""
+
+    group: GroupDescription | None
+    rows: list[Progress]
+    at: str = attrs.field(factory=lambda: datetime.now().strftime("%H:%M:%S"))
+
+
+async def _look(args: argparse.Namespace, client: Client) -> Look:
+    group = await described(client, args.group)
+    return Look(group, await progress_of(client, args.group, group))
+
+
+async def watch(args: argparse.Namespace, client: Client) -> None:
     """Look again and again. What fails for a passing reason is said, and tried again."""
     live = sys.stdout.isatty() and not args.json
-    first = True
+    began = trio.current_time()
+    look = await _look(args, client)
+    _show(args, look, live, first=True)
     while True:
+        await trio.sleep_until(began + args.interval)
         began = trio.current_time()
         try:
-            group = await described(client, args.group)
-            rows = await progress_of(client, args.group, group)
+            async with background() as nursery:
+                nursery.start_soon(_say_when_late, args, look, live)
+                look = await _look(args, client)
         except ClientError as error:
-            if first or not error.retriable:
+            if not error.retriable:
                 raise
-            print(f"% {error}", file=sys.stderr)
+            _say_what_is_wrong(args, look, live, str(error))
         else:
-            if live:
-                draw(args.group, group, rows, clear=first)
-            else:
-                if not first and not args.json:
-                    print()
-                _print(args, rows)
-            sys.stdout.flush()
-        first = False
-        await trio.sleep_until(began + args.interval)
+            _show(args, look, live)
+
+
+def _show(args: argparse.Namespace, look: Look, live: bool, *, first: bool = False) -> None:
+    if live:
+        draw(args.group, look, clear=first)
+    else:
+        if not first and not args.json:
+            print()
+        _print(args, look.rows)
+    sys.stdout.flush()
+
+
+async def _say_when_late(args: argparse.Namespace, look: Look, live: bool) -> None:
+    """A broker that went is asked for half a minute before that is an error: too long to show what was."""
+    await trio.sleep(max(args.interval, PATIENCE))
+    _say_what_is_wrong(args, look, live, "")
+
+
+def _say_what_is_wrong(args: argparse.Namespace, look: Look, live: bool, error: str) -> None:
+    if live:
+        draw(args.group, look, clear=False, silent=True, error=error)
+        sys.stdout.flush()
+    else:
+        note(error or f"no answer since {look.at}")
 
 
 def _print(args: argparse.Namespace, rows: list[Progress]) -> None:
@@ -96,17 +133,20 @@ def _print(args: argparse.Namespace, rows: list[Progress]) -> None:
         print_table(HEADERS, [_cells(row) for row in rows])
 
 
-def draw(name: str, group: GroupDescription | None, rows: list[Progress], *, clear: bool) -> None:
-    """Over what was there before, as much as the terminal is high."""
-    state = f"{group.state}, members {len(group.members)}, " if group is not None else ""
-    now = datetime.now().strftime("%H:%M:%S")
-    table = io.StringIO()
-    print_table(HEADERS, [_cells(row) for row in rows], file=table)
-    lines = [f"{name}: {state}lag {total_lag(rows)}, {now}", "", *table.getvalue().splitlines()]
+def draw(name: str, look: Look, *, clear: bool, silent: bool = False, error: str = "") -> None:
+    """Over what was there before, as much as the terminal is wide and high."""
     width, height = shutil.get_terminal_size()
+    group = look.group
+    state = f"{group.state}, members {len(group.members)}, " if group is not None else ""
+    about = f": {state}lag {total_lag(look.rows)}, {look.at}"
+    if silent:
+        about = f": no answer since {look.at}"
+    head = shortened(plain(name), max(1, width - len(about))) + about
+    table = lines_of(HEADERS, [_cells(row) for row in look.rows], within=width)
+    lines = [head, plain(error), *table]
     if len(lines) >= height:
         lines = [*lines[: height - 2], f"... and {len(lines) - height + 2} more"]
-    drawn = "\n".join(line[:width] + CLEAR_LINE for line in lines)
+    drawn = "\n".join(shortened(line, width) + CLEAR_LINE for line in lines)
     sys.stdout.write((CLEAR if clear else "") + HOME + drawn + CLEAR_BELOW + "\n")
 
 
