@@ -22,6 +22,10 @@ from ..client.offsets import (
 
 BEGINNINGS: Final = ("beginning", "start", "earliest")
 ENDS: Final = ("end", "latest")
+DIGITS_OF_MS: Final = 12  # of any time since 1973 in milliseconds, and of none in seconds
+LAST_MS: Final = 2**63 - 1
+LAST_PARTITION: Final = 2**31 - 1
+WIDEST_RANGE: Final = 100_000
 SPECIAL_TIMES: Final = {
     "earliest": EARLIEST,
     "beginning": EARLIEST,
@@ -48,7 +52,7 @@ def parse_span(texts: list[str]) -> Span:
     until: int | None = None
     for text in texts:
         if text.startswith("e@"):
-            until = parse_time(text[2:])
+            until = _moment(text[2:])
         elif start is not None:
             raise ValueError(f"two starts, the second {text!r}: only s@TIME and e@TIME go together")
         else:
@@ -67,7 +71,7 @@ def parse_start(text: str) -> Start:
     if re.fullmatch(r"-\d+", text):
         return FromEnd(-int(text))
     if lower.startswith(("s@", "@")):
-        return AtTime(parse_time(text.partition("@")[2]))
+        return AtTime(_moment(text.partition("@")[2]))
     if lower == "stored":
         raise ValueError("stored offsets belong to consumer groups: give --group, and no -o")
     raise ValueError(
@@ -77,22 +81,42 @@ def parse_start(text: str) -> Start:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since 1970: written so, or as an ISO date, which is UTC where it names no zone.
+    """An ISO date, UTC where it names no zone, or milliseconds since 1970, after an @ where they are few.
+
+    Few digits may as well be seconds, or a date, and to take them for a moment of 1970 would be to
+    begin with the oldest record.
 
     >>> parse_time("1970-01-01T00:00:01")
     1000
+    >>> parse_time("@1000")
+    1000
     """
-    if re.fullmatch(r"\d+", text):
-        return int(text)
+    if text.startswith("@"):
+        return _moment(text[1:])
+    if re.fullmatch(r"\d+", text, re.ASCII) and len(text) < DIGITS_OF_MS:
+        then = datetime.fromtimestamp(int(text) / 1000, UTC).isoformat(timespec="milliseconds")
+        raise ValueError(
+            f"{text} would be {then.removesuffix('+00:00')}: write a date such as 2026-11-18, "
+            f"or @{text} for milliseconds"
+        )
+    return _moment(text)
+
+
+def _moment(text: str) -> int:
+    """Never below 0: there Kafka has numbers for special times, and the oldest record is not older."""
+    if re.fullmatch(r"\d+", text, re.ASCII):
+        if (ms := int(text)) > LAST_MS:
+            raise ValueError(f"not a time: {text} is beyond what Kafka can count")
+        return ms
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"not a time: {text!r} (write milliseconds since 1970, or 2026-11-18T07:00:00)"
+            f"not a time: {text!r} (write 2026-11-18T07:00:00, or @ and milliseconds since 1970)"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    return max(0, round(moment.timestamp() * 1000))
 
 
 def parse_listed_time(text: str) -> int:
@@ -101,12 +125,9 @@ def parse_listed_time(text: str) -> int:
     if special is not None:
         return special
     try:
-        return parse_time(text.removeprefix("@"))
-    except ValueError:
-        raise ValueError(
-            f"not a time: {text!r} (write earliest, latest, max-timestamp, "
-            "milliseconds since 1970 or an ISO date)"
-        ) from None
+        return parse_time(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or earliest, latest, max-timestamp") from None
 
 
 def parse_partitions(texts: list[str]) -> list[int]:
@@ -120,5 +141,9 @@ def parse_partitions(texts: list[str]) -> list[int]:
             raise ValueError(f"not a partition: {part!r} (write 0, or 0,2, or 0-3)") from None
         if not numbers:
             raise ValueError(f"an empty range of partitions: {part!r}")
+        if numbers[-1] > LAST_PARTITION:
+            raise ValueError(f"not a partition: {part!r} ({LAST_PARTITION} is the last there can be)")
+        if len(numbers) > WIDEST_RANGE:
+            raise ValueError(f"too many partitions: {part!r} (a range has at most {WIDEST_RANGE})")
         found.update(numbers)
     return sorted(found)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from ..client import Client
-from .connected import add_command, add_json, checked, confirm, run_connected, targets_of
+from .connected import add_command, add_json, checked, confirm, run_connected, somebody_can_say_no, targets_of
 from .output import DONE, add_bootstrap, print_json, print_table
 from .starts import parse_listed_time, parse_partitions
 
@@ -37,7 +36,7 @@ def _configure_offsets(commands: argparse._SubParsersAction[argparse.ArgumentPar
         "--time",
         default="latest",
         metavar="TIME",
-        help="earliest, latest (the default), max-timestamp, an ISO date or milliseconds",
+        help="earliest, latest (the default), max-timestamp, an ISO date or @milliseconds",
     )
     parser.add_argument("-p", "--partition", action="append", metavar="N", help="only these: 0 or 0,2 or 0-3")
     add_json(parser)
@@ -83,7 +82,7 @@ def _configure_delete_records(commands: argparse._SubParsersAction[argparse.Argu
 def _delete_records(args: argparse.Namespace) -> int:
     before = -1 if args.before == "end" else checked(_offset, args.before)
     partitions = None if args.partition is None else checked(parse_partitions, args.partition)
-    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+    if not args.yes and somebody_can_say_no():
         confirm(f"Delete the records of {args.topic} before {args.before}?")
 
     async def delete(client: Client) -> int:

@@ -52,8 +52,12 @@ def test_what_is_no_offset(texts: list[str], said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "time"),
     [
-        ("1000", 1000),
+        ("@1000", 1000),
+        ("@1795052513000", 1795052513000),
+        ("1795052513000", 1795052513000),
         ("1970-01-01", 0),
+        ("1969-12-31T23:59:59.999", 0),  # -1 would be the end
+        ("0001-01-01", 0),
         ("1970-01-01T00:00:01.5", 1500),
         ("1970-01-01T01:00:00+01:00", 0),
         ("1970-01-01T00:00:01Z", 1000),
@@ -63,11 +67,25 @@ def test_times(text: str, time: int) -> None:
     assert parse_time(text) == time
 
 
+@pytest.mark.parametrize("text", ["20261118", "2026", "1795052513"])
+def test_few_digits_may_be_meant_otherwise(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{text} would be 1970-01-.* or @{text} for milliseconds"):
+        parse_time(text)
+    with pytest.raises(ValueError, match=rf"^{text} would be 1970-01-.* or @{text} for milliseconds"):
+        parse_listed_time(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 23, "@" + "9" * 23, str(2**63)])
+def test_a_time_that_cannot_be_asked_for_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a time"):
+        parse_time(text)
+
+
 def test_listed_times() -> None:
     texts = ["latest", "-1", "earliest", "-2", "max-timestamp", "-3", "@77"]
 
     assert [parse_listed_time(text) for text in texts] == [-1, -1, -2, -2, -3, -3, 77]
-    with pytest.raises(ValueError, match="write earliest, latest"):
+    with pytest.raises(ValueError, match="or earliest, latest"):
         parse_listed_time("noon")
 
 
@@ -76,6 +94,12 @@ def test_partitions() -> None:
     for wrong in ("x", "3-1", "-1", ""):
         with pytest.raises(ValueError, match="partition"):
             parse_partitions([wrong])
+
+
+@pytest.mark.parametrize("text", ["0-9999999999", "0-100000", "2147483648", "0-99,2147483648"])
+def test_more_partitions_than_a_topic_may_have_are_refused_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"not a partition|too many partitions"):
+        parse_partitions([text])
 
 
 def chunk(*offsets: int) -> Chunk:
