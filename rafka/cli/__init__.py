@@ -14,13 +14,16 @@ and has its line in `COMMANDS`. What goes wrong it raises as `output.CommandErro
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, Final, NoReturn
 
-from .output import ASKED_WRONGLY, CommandError, complain
+from ..text import plain
+from .output import ASKED_WRONGLY, FAILED, CommandError, complain
 
 COMMANDS: Final[Mapping[str, str]] = {
     "serve": "run a broker",
@@ -36,6 +39,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "bench": "measure producing and consuming",
 }
 
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 _EXAMPLES: Final = """\
 examples:
   rafka serve                                   a broker on 127.0.0.1:9092
@@ -49,6 +54,7 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code. `argv` is without the program's name."""
+    _mend_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
@@ -68,8 +74,41 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 class Parser(argparse.ArgumentParser):
     """One line for a mistake, and where to read more."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """A subcommand complains itself of what it does not know, so that it names its own help."""
+        self._words: Sequence[str] = args or ()
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
-        self.exit(ASKED_WRONGLY, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+        told = f"{self.prog}: {message}{self._about_dashes(message)}; see `{self.prog} --help`"
+        self.exit(ASKED_WRONGLY, f"{plain(told)}\n")
+
+    def _about_dashes(self, message: str) -> str:
+        """The way out where what looks like an option may be a name, as Kafka lets names begin with -."""
+        names = [word for word in self._words if word.startswith("-") and not self._has_option(word)]
+        if not names or not self._get_positional_actions():
+            return ""
+        if message.endswith("expected one argument"):
+            return " (where it begins with -, write it after =, as in --option=-value)"
+        return f" (a name that begins with - comes after --, as in `{self.prog} -- {names[0]}`)"
+
+    def _has_option(self, word: str) -> bool:
+        return any(word.partition("=")[0] in action.option_strings for action in self._actions)
+
+
+def _mend_streams() -> None:
+    """Where a stream was closed by whoever started us there is one that leads nowhere.
+
+    What cannot be said in the locale's encoding is escaped, as Python does it on stderr.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # for as long as the process lives
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _run(command: str, words: Sequence[str]) -> int:
@@ -85,10 +124,19 @@ def _run(command: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Python flushes stdout once more as it ends: let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()
         return 141
+    except OSError as error:
+        if error.errno not in NO_ROOM:  # commands write nothing but their output
+            raise
+        _say_no_more()
+        return complain(f"rafka {command}", f"the output cannot be written: {error.strerror}", FAILED)
     return code
+
+
+def _say_no_more() -> None:
+    """Python flushes stdout once more as it ends: let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _module(command: str) -> Any:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from ..client import Client, ClientError, TopicPartition, connect, parse_addresses
+from ..text import plain
 from .output import ASKED_WRONGLY, CommandError, bootstrap
 
 Use = Callable[[Client], Awaitable[int]]
 
+# Where commands keep names that go to the broker, which takes UTF-8 only.
+NAMES: Final = ("group", "groups", "topic", "topics", "member", "instance", "id", "group_instance_id")
+
 
 def run_connected(args: argparse.Namespace, use: Use) -> int:
     """Run `use` with a client of the cluster that the options name; its exit code."""
+    _check_names(args)
     try:
         parse_addresses(bootstrap(args))
     except ValueError as error:
@@ -33,6 +39,16 @@ def run_connected(args: argparse.Namespace, use: Use) -> int:
         if group.subgroup(KeyboardInterrupt) is not None:  # it hit while a background task was at work
             raise KeyboardInterrupt from None
         raise
+
+
+def _check_names(args: argparse.Namespace) -> None:
+    """Python keeps bytes of the command line that are no text of this locale as lone surrogates."""
+    for value in (getattr(args, name, None) for name in NAMES):
+        for name in value if isinstance(value, list) else [value]:
+            try:
+                (name or "").encode()
+            except UnicodeEncodeError:
+                raise CommandError(f"not a name in this locale's encoding: {name!r}", ASKED_WRONGLY) from None
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +99,16 @@ async def targets_of(client: Client, topic: str, partitions: list[int] | None = 
     return [TopicPartition(topic, partition) for partition in wanted]
 
 
+def somebody_can_say_no() -> bool:
+    """Whether the command was typed at a terminal, wherever its output goes."""
+    return sys.stdin.isatty()
+
+
 def confirm(question: str, otherwise: str = "nothing was deleted") -> None:
-    """Ask on the terminal; anything but yes ends the command."""
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+    """Ask, on stderr, as stdout may be a file or another command; anything but yes ends the command."""
+    print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:  # Ctrl-D
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
         raise CommandError(otherwise)

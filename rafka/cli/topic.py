@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from ..client import BrokerRefused, Client, NewTopic, Outcome, TopicInfo, TopicPartition, UnknownTopic
 from ..client.offsets import EARLIEST, LATEST
 from ..errors import ErrorCode
+from ..text import plain
 from ..types import topic_id_text
 from . import topic_offsets
-from .connected import add_command, add_json, checked, confirm, key_value, run_connected
+from .connected import add_command, add_json, checked, confirm, key_value, run_connected, somebody_can_say_no
 from .output import (
     ASKED_WRONGLY,
     DONE,
@@ -337,7 +338,7 @@ def _configure_delete(commands: argparse._SubParsersAction[argparse.ArgumentPars
 
 
 def _delete(args: argparse.Namespace) -> int:
-    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+    if not args.yes and somebody_can_say_no():
         confirm(f"Delete {', '.join(args.topics)} and all records?")
 
     async def delete(client: Client) -> int:
@@ -367,7 +368,7 @@ def _tell(args: argparse.Namespace, outcomes: Sequence[Outcome | None], done: st
                 {"topic": name, "done": outcome is not None and error is None, "error": _words(error)}
             )
         elif error is None:
-            print(f"{name}: {otherwise if outcome is None else done}")
+            print(plain(f"{name}: {otherwise if outcome is None else done}"))
         if error is not None:
             code = FAILED
             if not args.json:

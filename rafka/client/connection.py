@@ -20,8 +20,8 @@ import trio
 from .. import __version__
 from ..errors import ErrorCode
 from ..types import Buffer
-from ..wire.errors import WireError
-from .errors import ClientError, ConnectionLost, ProtocolMismatch, RequestTimedOut, refused
+from ..wire.errors import UnwritableError, WireError
+from .errors import ClientError, ConnectionLost, NotWritable, ProtocolMismatch, RequestTimedOut, refused
 from .framing import Frames, framed, reply_body
 from .messages import ApiVersions, Request
 from .versions import FIRST_ASKED, Versions, after_refusal
@@ -132,7 +132,10 @@ class Connection:
     def _post(self, request: Request[ReplyT], version: int, answered: bool = True) -> Pending[ReplyT]:
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         pending = Pending(self, type(request), version)
-        self._outgoing += framed(request, version, self._next_id, self._client_id)
+        try:
+            self._outgoing += framed(request, version, self._next_id, self._client_id)
+        except UnwritableError as error:
+            raise NotWritable(f"what cannot be asked: {error}") from error
         if answered:
             self._pending[self._next_id] = pending
         else:

@@ -58,6 +58,10 @@ class ProtocolMismatch(ClientError):
     """What answers does not speak Kafka's protocol, or speaks it wrongly."""
 
 
+class NotWritable(ClientError):
+    """What is asked has no form in Kafka's protocol: a name that is too long, say, or is no text."""
+
+
 class UnsupportedVersion(ClientError):
     """The broker is too old, or too new, for what was asked."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...client import Client
-from ..connected import add_command, add_json, confirm
+from ..connected import add_command, add_json, confirm, somebody_can_say_no
 from ..output import add_bootstrap
 from .shared import run_with_groups, tell
 
@@ -29,7 +28,7 @@ def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _delete(args: argparse.Namespace) -> int:
-    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+    if not args.yes and somebody_can_say_no():
         confirm(f"Delete {', '.join(args.groups)} with all offsets?")
 
     async def delete(client: Client) -> int:

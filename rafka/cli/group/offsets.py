@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...client import Client
 from ...client.admin import Outcome
-from ..connected import add_command, add_json, checked, confirm
+from ..connected import add_command, add_json, checked, confirm, somebody_can_say_no
 from ..output import CommandError, add_bootstrap
 from .shared import add_topics, parse_scope, run_with_groups, tell
 
@@ -32,7 +31,7 @@ def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _delete_offsets(args: argparse.Namespace) -> int:
     scopes = [checked(parse_scope, text) for text in args.topics]
-    if not args.yes and sys.stdin.isatty() and sys.stdout.isatty():
+    if not args.yes and somebody_can_say_no():
         confirm(f"Have {args.group} forget its offsets of {', '.join(args.topics)}?")
 
     async def forget(client: Client) -> int:
