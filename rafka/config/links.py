@@ -30,7 +30,10 @@ def parse_link(text: str) -> LinkAddress:
     if not colon or not rest or kind not in ("unix", "tcp"):
         raise ValueError(f"must be {SHAPES}")
     if kind == "tcp":
-        listener = parse_listener(rest)
+        try:
+            listener = parse_listener(rest)
+        except ValueError:  # it names the shapes of listeners, which are others
+            raise ValueError("must be tcp:HOST:PORT or tcp:[IPV6]:PORT, with a port of 0 to 65535") from None
         if listener.name or not listener.host:
             raise ValueError("must be tcp:HOST:PORT, with the host to be reached by gateways")
         return LinkAddress(host=listener.host, port=listener.port)

@@ -59,7 +59,9 @@ def _lock(path: str) -> int:
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise LinkTaken(f"its lock cannot be made: {error.strerror}") from None
+        where = os.path.dirname(path)
+        why = f"the directory {where} has to be there and writable for the broker: {error.strerror}"
+        raise LinkTaken(why) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

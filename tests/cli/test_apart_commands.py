@@ -90,6 +90,11 @@ def test_flags_are_settings() -> None:
             " by gateways\n",
         ),
         (
+            ["broker", "--link", "tcp:1234"],
+            "rafka broker: link=tcp:1234 (from --link): must be tcp:HOST:PORT or tcp:[IPV6]:PORT, with a port"
+            " of 0 to 65535\n",
+        ),
+        (
             ["broker", "--link", "unix:" + "p" * 200],
             f"rafka broker: link=unix:{'p' * 200} (from --link): the path of a Unix socket has at most 107"
             " bytes\n",
@@ -175,6 +180,19 @@ def test_a_link_in_use_is_one_line(start: Start, tmp_path: Path) -> None:
     assert second.returncode == 1
     assert err == f"rafka: link={link}: another broker listens there: stop it, or choose another path\n"
     assert not (tmp_path / "data").exists()
+
+
+def test_a_link_in_a_directory_that_is_not_there_says_which(start: Start, tmp_path: Path) -> None:
+    link = f"unix:{tmp_path}/run/link"
+    broker = start("broker", "--link", link, "--storage", "memory:", "--log-level", "error")
+
+    _, err = broker.communicate(timeout=20)
+
+    assert broker.returncode == 1
+    assert err == (
+        f"rafka: link={link}: the directory {tmp_path}/run has to be there and writable for the broker:"
+        " No such file or directory\n"
+    )
 
 
 def test_a_gateway_waits_for_its_broker_with_one_line_and_can_be_stopped_meanwhile(
