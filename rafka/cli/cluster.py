@@ -35,7 +35,6 @@ OTHER_APIS: Final = {
     55: "DescribeQuorum",
     64: "UnregisterBroker",
     68: "ConsumerGroupHeartbeat",
-    69: "ConsumerGroupDescribe",
     71: "GetTelemetrySubscriptions",
     72: "PushTelemetry",
     76: "ShareGroupHeartbeat",

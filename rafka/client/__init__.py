@@ -40,9 +40,10 @@ from .errors import (
     UnsupportedVersion,
 )
 from .group_consumer import GroupConsumer
+from .group_descriptions import GroupDescription, MemberDescription
 from .group_listener import RebalanceListener
 from .group_offsets import CommittedOffset
-from .groups import GroupDescription, GroupListing, Groups, MemberDescription, MemberRef
+from .groups import GroupListing, Groups, MemberRef
 from .membership import GroupSettings
 from .model import Delivered, Node, PartitionInfo, TopicInfo, TopicPartition
 from .offsets import AtOffset, AtTime, Beginning, End, FoundOffset, FromEnd, Start

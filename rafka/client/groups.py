@@ -13,31 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ..errors import ErrorCode
-from ..types import Buffer, message
-from ..wire.errors import WireError
+from ..types import message
 from .admin import Outcome
-from .assignors import read_assignment
 from .cluster import Cluster
 from .coordinator import Coordinator
-from .errors import BrokerRefused, UnknownGroup, group_named, refused, refused_if
+from .errors import group_named, refused, refused_if
+from .group_descriptions import GroupDescription, describe_group
 from .group_offsets import CommittedOffset, Refusals, commit_offsets, delete_offsets, fetch_offsets
-from .messages import DeleteGroups, DescribeGroups, LeaveGroup, ListGroups
+from .messages import DeleteGroups, LeaveGroup, ListGroups
 from .messages.group import (
     DeleteGroupsReply,
-    DescribeGroupsReply,
-    GroupEntry,
-    GroupMember,
     LeaveGroupReply,
     ListGroupsReply,
     MemberToLeave,
 )
 from .messages.history import GroupHistory, GroupHistoryReply
-from .model import Node, TopicPartition
-
-CONSUMER: Final = "consumer"  # the protocol type of groups whose members are consumers
-DEAD: Final = "Dead"
-EMPTY: Final = "Empty"
+from .model import TopicPartition
 
 STATES_SINCE: Final = 4  # of ListGroups: lists the states, and can be asked for some only
 TYPES_SINCE: Final = 5
@@ -50,25 +41,6 @@ class GroupListing:
     protocol_type: str
     state: str  # empty where the broker does not say
     type: str
-
-
-@message
-class MemberDescription:
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assignment: tuple[TopicPartition, ...]
-
-
-@message
-class GroupDescription:
-    group_id: str
-    state: str
-    protocol_type: str
-    protocol: str  # how its members share the partitions
-    members: list[MemberDescription]
-    coordinator: Node
 
 
 @message
@@ -108,22 +80,8 @@ class Groups:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Raises UnknownGroup where there is none, BrokerRefused with its code where it is not classic."""
-        coordinator = Coordinator(self._cluster, group_id)
-        reply = await coordinator.ask(DescribeGroups(groups=[group_id]), _codes_of_describe)
-        [entry] = reply.groups
-        if entry.error_code:
-            raise _refusal(entry)
-        if entry.group_state == DEAD:  # how brokers said it before version 6
-            raise UnknownGroup(group_named(group_id))
-        return GroupDescription(
-            group_id=entry.group_id,
-            state=entry.group_state,
-            protocol_type=entry.protocol_type,
-            protocol=entry.protocol_data,
-            members=[_member(entry.protocol_type, one) for one in entry.members],
-            coordinator=self._cluster.nodes[await coordinator.node_id()],
-        )
+        """Raises UnknownGroup where there is none, BrokerRefused where it is of a third kind."""
+        return await describe_group(self._cluster, group_id)
 
     async def _list(self, node_id: int, request: ListGroups, at_least: int) -> ListGroupsReply:
         async def once() -> ListGroupsReply:
@@ -219,37 +177,6 @@ class Groups:
             )
             for asked, left in zip(members, reply.members, strict=True)
         ]
-
-
-def _member(protocol_type: str, entry: GroupMember) -> MemberDescription:
-    return MemberDescription(
-        member_id=entry.member_id,
-        instance_id=entry.group_instance_id,
-        client_id=entry.client_id,
-        host=entry.client_host,
-        assignment=_assigned(entry.member_assignment) if protocol_type == CONSUMER else (),
-    )
-
-
-def _assigned(data: Buffer) -> tuple[TopicPartition, ...]:
-    try:
-        return tuple(sorted(read_assignment(data)))
-    except WireError:  # members may write what they like
-        return ()
-
-
-def _refusal(entry: GroupEntry) -> BrokerRefused:
-    if entry.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
-        return refused(entry.error_code, group_named(entry.group_id), entry.error_message)
-    if "not a classic group" in (entry.error_message or ""):
-        return BrokerRefused(
-            ErrorCode.GROUP_ID_NOT_FOUND, group_named(entry.group_id), "its members speak a newer protocol"
-        )
-    return UnknownGroup(group_named(entry.group_id))
-
-
-def _codes_of_describe(reply: DescribeGroupsReply) -> list[int]:
-    return [one.error_code for one in reply.groups]
 
 
 def _codes_of_delete(reply: DeleteGroupsReply) -> list[int]:

@@ -19,8 +19,8 @@ from .assignors.base import NO_GENERATION, Assignment
 from .cluster import Cluster
 from .coordinator import Coordinator
 from .errors import ClientError, error_code, group_named, refused
+from .group_descriptions import CONSUMER
 from .group_offsets import Committer
-from .groups import CONSUMER
 from .messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from .messages.group import JoinGroupReply, JoinProtocol, MemberAssignment, MemberToLeave
 from .offsets import End, Start

@@ -16,6 +16,7 @@ import trio
 from rafka.client import TopicPartition
 from rafka.client.assignors import read_subscription
 from rafka.errors import ErrorCode
+from rafka.wire.apis.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
 from rafka.wire.apis.heartbeat import HEARTBEAT
 from rafka.wire.apis.join_group import JOIN_GROUP
@@ -65,6 +66,13 @@ class GroupBroker(ScriptedBroker):
     def told(self, member_id: str) -> Any:
         """The subscription that a member sent last."""
         return read_subscription(self.seats[member_id].protocols[self.protocol])
+
+    # --- administration ----------------------------------------------------------------
+
+    def on_ConsumerGroupDescribe(self, request: Any, version: int) -> Any:
+        """It has none of the next generation."""
+        response: Any = CONSUMER_GROUP_DESCRIBE.Response
+        return response(groups=[response.Groups(group_id=name, error_code=69) for name in request.group_ids])
 
     # --- membership ------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from rafka.errors import ErrorCode
 from rafka.records.batch import place, read_header
 from rafka.wire.api import Api
 from rafka.wire.apis.api_versions import API_VERSIONS
+from rafka.wire.apis.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from rafka.wire.apis.create_topics import CREATE_TOPICS
 from rafka.wire.apis.delete_groups import DELETE_GROUPS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
@@ -51,6 +52,7 @@ APIS = {
     api.key: api
     for api in (
         API_VERSIONS,
+        CONSUMER_GROUP_DESCRIBE,
         CREATE_TOPICS,
         DELETE_GROUPS,
         DESCRIBE_GROUPS,

@@ -14,6 +14,7 @@ from rafka.client import (
     BrokerRefused,
     Client,
     CommittedOffset,
+    MemberDescription,
     MemberRef,
     TopicPartition,
     UnknownGroup,
@@ -22,6 +23,7 @@ from rafka.client import (
 )
 from rafka.client.assignors import write_assignment
 from rafka.errors import ErrorCode
+from rafka.wire.apis.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from rafka.wire.apis.delete_groups import DELETE_GROUPS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
 from rafka.wire.apis.find_coordinator import FIND_COORDINATOR
@@ -190,9 +192,88 @@ async def test_a_group_of_another_protocol_is_not_taken_for_missing(
 ) -> None:
     described(broker, error_code=69, error_message="Group billing is not a classic group.")
 
-    with pytest.raises(BrokerRefused, match="its members speak a newer protocol") as caught:
+    with pytest.raises(BrokerRefused, match="it is of another kind") as caught:
         await client.groups.describe("billing")
     assert not isinstance(caught.value, UnknownGroup)
+
+
+ABSENT = {"error_code": 69, "error_message": "Group billing is not a classic group.", "group_state": "Dead"}
+
+
+@pytest.mark.parametrize("fields", [ABSENT, {"group_state": "Dead"}], ids=["now", "before version 6"])
+async def test_a_group_of_the_next_generation_is_described_by_its_own_api(
+    client: Client, broker: GroupBroker, fields: dict[str, Any]
+) -> None:
+    described(broker, **fields)
+    response: Any = CONSUMER_GROUP_DESCRIBE.Response
+    entry = response.Groups.Members
+
+    def share(*partitions: int) -> Any:
+        topic = entry.Assignment.TopicPartitions(topic_name="orders", partitions=list(partitions))
+        return entry.Assignment(topic_partitions=[topic])
+
+    member = entry(
+        member_id="m",
+        instance_id="pod-1",
+        member_epoch=6,
+        client_id="c",
+        client_host="/h",
+        assignment=share(1),
+        target_assignment=share(1, 0),
+    )
+    broker.answers["ConsumerGroupDescribe"] = lambda request, version: response(
+        groups=[
+            response.Groups(
+                group_id="billing",
+                group_state="Reconciling",
+                group_epoch=7,
+                assignment_epoch=7,
+                assignor_name="uniform",
+                members=[member],
+            )
+        ]
+    )
+
+    group = await client.groups.describe("billing")
+
+    assert (group.type, group.state, group.protocol) == ("consumer", "Reconciling", "uniform")
+    assert (group.epoch, group.target_epoch, group.coordinator.node_id) == (7, 7, 1)
+    assert group.members == [
+        MemberDescription(
+            member_id="m",
+            instance_id="pod-1",
+            client_id="c",
+            host="/h",
+            assignment=(TWO,),
+            epoch=6,
+            target=(ONE, TWO),
+        )
+    ]
+
+
+@pytest.mark.parametrize(("code", "error"), [(69, UnknownGroup), (30, BrokerRefused)])
+async def test_what_both_apis_refuse_is_refused(
+    client: Client, broker: GroupBroker, code: int, error: type[BrokerRefused]
+) -> None:
+    described(broker, error_code=69, error_message="Group billing not found.", group_state="Dead")
+    response: Any = CONSUMER_GROUP_DESCRIBE.Response
+    entry = response.Groups(group_id="billing", error_code=code)
+    broker.answers["ConsumerGroupDescribe"] = lambda request, version: response(groups=[entry])
+
+    with pytest.raises(error) as caught:
+        await client.groups.describe("billing")
+    assert caught.value.code == code
+
+
+async def test_a_broker_without_such_groups_is_not_asked_for_them(
+    client: Client, broker: GroupBroker
+) -> None:
+    described(broker, error_code=69, error_message="Group billing not found.", group_state="Dead")
+    broker.versions[CONSUMER_GROUP_DESCRIBE.key] = (0, -1)
+
+    with pytest.raises(UnknownGroup):
+        await client.groups.describe("billing")
+    assert "ConsumerGroupDescribe" not in broker.names()
 
 
 # --- offsets -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from ...client import Client, TopicPartition, UnknownGroup
-from ...client.groups import EMPTY, GroupDescription, MemberDescription
+from ...client.group_descriptions import EMPTY, GroupDescription, MemberDescription
 from ..connected import add_command, add_json
 from ..output import DONE, CommandError, add_bootstrap, print_json, print_table
 from .progress import Progress, described, progress_of, total_lag

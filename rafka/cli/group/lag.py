@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from ...client import Client, ClientError
-from ...client.groups import GroupDescription
+from ...client.group_descriptions import GroupDescription
 from ...client.nursery import background
 from ...text import plain
 from ..connected import add_command, add_json

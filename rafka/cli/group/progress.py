@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from ...client import BrokerRefused, Client, ClientError, TopicPartition, UnknownGroup
-from ...client.groups import GroupDescription, MemberDescription
+from ...client.group_descriptions import GroupDescription, MemberDescription
 from ...client.offsets import LATEST
 from ...errors import ErrorCode
 
@@ -30,7 +30,7 @@ class Progress:
 
 
 async def described(client: Client, group_id: str) -> GroupDescription | None:
-    """None: the group is there, but of a kind whose members cannot be asked for. Raises UnknownGroup."""
+    """None: the group is there, but has no consumers who could be asked for. Raises UnknownGroup."""
     try:
         return await client.groups.describe(group_id)
     except UnknownGroup:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...client import BrokerRefused, Client, TopicPartition, UnknownGroup
-from ...client.groups import DEAD, EMPTY
+from ...client.group_descriptions import DEAD, EMPTY
 from ...client.offsets import AtTime, Beginning, End
 from ..connected import add_command, add_json, checked, confirm
 from ..output import (

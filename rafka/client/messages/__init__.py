@@ -15,6 +15,7 @@ from .admin import (
 )
 from .base import Request
 from .cluster import ApiVersions, ApiVersionsReply, Metadata, MetadataReply
+from .consumer_group import ConsumerGroupDescribe
 from .data import Fetch, FetchReply, InitProducerId, ListOffsets, Produce, ProduceReply
 from .group import (
     DeleteGroups,
@@ -32,6 +33,7 @@ __all__ = [
     "AlterConfigs",
     "ApiVersions",
     "ApiVersionsReply",
+    "ConsumerGroupDescribe",
     "CreatePartitions",
     "CreateTopics",
     "DeleteGroups",

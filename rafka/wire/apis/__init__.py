@@ -54,6 +54,7 @@ _MODULES: Final = {
     61: "describe_producers",
     65: "describe_transactions",
     66: "list_transactions",
+    69: "consumer_group_describe",
     74: "list_config_resources",
     75: "describe_topic_partitions",
     30_000: "group_history",
