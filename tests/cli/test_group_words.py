@@ -74,6 +74,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 def test_a_duration_counts_back_from_now() -> None:
     assert ago("PT1M", 100_000).start == AtTime(40_000)
+    assert ago("P1D", 100_000).start == AtTime(0), "below 0 are special times"
 
 
 def test_states_are_named_in_any_case() -> None:
@@ -93,14 +94,20 @@ def test_states_are_named_in_any_case() -> None:
         (["reset-offsets", "g", "--topic", "t"], "one of the arguments --to-earliest"),
         (["reset-offsets", "g", "--topic", "t", "--to-earliest", "--to-latest"], "not allowed with"),
         (["reset-offsets", "g", "--to-earliest"], "say which partitions: --topic or --all-topics"),
-        (["reset-offsets", "g", "--topic", "t", "--all-topics", "--to-earliest"], "say which partitions"),
+        (["reset-offsets", "g", "--topic", "t", "--all-topics", "--to-earliest"], "exclude each other"),
+        (["reset-offsets", "g", "--topic", "t", "--from-file", "f"], "leave out --topic and --all-topics"),
+        (["reset-offsets", "g", "--all-topics", "--to-latest", "--json", "--export"], "two formats"),
+        (["reset-offsets", "", "--topic", "t", "--to-earliest"], "a group needs a name"),
+        (["reset-offsets", "g", "--topic", "t", "--to-datetime", "2026"], "or @2026 for milliseconds"),
+        (["reset-offsets", "g", "--topic", "t", "--by-duration", f"P{'9' * 14}D"], "not a duration"),
+        (["reset-offsets", "g", "--topic", "t:0-9999999999", "--to-latest"], "not a partition"),
         (["reset-offsets", "g", "--topic", "t", "--by-duration", "2h"], "not a duration: '2h'"),
         (["reset-offsets", "g", "--topic", "t", "--to-datetime", "noon"], "not a time: 'noon'"),
         (["reset-offsets", "g", "--topic", "t", "--to-earliest", "--dry-run", "--execute"], "not allowed"),
         (["delete-offsets", "g"], "required: -t/--topic"),
         (["delete-offsets", "g", "--topic", "t:x"], "not a partition: 'x'"),
         (["remove-member", "g"], "say whom: --member, --instance, or --all"),
-        (["remove-member", "g", "--all", "--member", "m"], "say whom"),
+        (["remove-member", "g", "--all", "--member", "m"], "--all is every member: leave it out"),
         (["history", "g", "-n", "-1"], "-n is how many rebalances to show, not -1"),
         (["lagg", "g"], "invalid choice: 'lagg'"),
     ],
@@ -162,6 +169,34 @@ def test_a_line_that_says_nothing_is_named(tmp_path: Path) -> None:
         read_plan(str(tmp_path / "none.csv"), "billing")
 
 
+def test_a_plan_may_come_from_a_spreadsheet_or_through_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_bytes(b"\xef\xbb\xbforders,0,5\r\npayments,1,7\r\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(plan.read_bytes())))
+
+    assert read_plan(str(plan), "billing").offsets == {ONE: 5, TWO: 7}
+    assert read_plan("-", "billing").offsets == {ONE: 5, TWO: 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"orders,0,5\norders,0,6\n", "line 2: orders-0 for the second time"),
+        (b"\xff\xfe", "it is no CSV in UTF-8"),
+        (b'"' + b"x" * 200_000 + b'",0,5\n', "it is no CSV in UTF-8: field larger than field limit"),
+    ],
+    ids=["twice", "other encoding", "long field"],
+)
+def test_a_plan_that_cannot_be_meant_is_refused(tmp_path: Path, text: bytes, said: str) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_bytes(text)
+
+    with pytest.raises(CommandError, match=said):
+        read_plan(str(plan), "billing")
+
+
 # --- what is printed ---------------------------------------------------------------------------
 
 
@@ -195,9 +230,9 @@ def test_json_tells_who_reads_a_partition() -> None:
         "current_offset": 3,
         "log_end_offset": 10,
         "lag": 7,
-        "consumer_id": "m",
-        "host": "/10.0.0.1",
+        "member_id": "m",
         "client_id": "c",
+        "client_host": "/10.0.0.1",
     }
 
 
@@ -281,10 +316,11 @@ def test_a_rebalance_is_a_line_and_a_line_for_each_member(capsys: pytest.Capture
 
 
 def test_a_rebalance_is_json_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    history.show_rebalances(argparse.Namespace(json=True, members=False), [rebalance()])
+    history.show_rebalances(argparse.Namespace(group="billing", json=True, members=False), [rebalance()])
 
     [line] = capsys.readouterr().out.splitlines()
     shown = json.loads(line)
+    assert shown["group"] == "billing"
     assert shown["members"][0]["gained"] == 4
     assert shown["reason"] == "closed\nfor today"
 
@@ -305,5 +341,15 @@ def test_a_rebalance_is_json_on_one_line(capsys: pytest.CaptureFixture[str]) -> 
 def test_errors_name_the_group_and_the_way_out(code: ErrorCode, said: str) -> None:
     error: BrokerRefused = refused(code, "group 'billing'")
 
-    assert advice(error).startswith("group 'billing'")
-    assert said in advice(error)
+    assert advice(error, "billing").startswith("group 'billing'")
+    assert said in advice(error, "billing")
+
+
+@pytest.mark.parametrize(
+    ("group", "typed"),
+    [("billing", "billing"), ("my group", "'my group'"), ("-x", "-- -x"), ("it's", "'it'\"'\"'s'")],
+)
+def test_what_is_advised_can_be_typed(group: str, typed: str) -> None:
+    error = refused(ErrorCode.NON_EMPTY_GROUP, "it")
+
+    assert f"(`rafka group describe --members {typed}` shows them)" in advice(error, group)

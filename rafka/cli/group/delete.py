@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from ...client import Client
+from ...client import Client, Outcome
 from ..connected import add_command, add_json, confirm, somebody_can_say_no
 from ..output import add_bootstrap
-from .shared import run_with_groups, tell
+from .shared import Told, advice, run_with_groups, tell
 
 
 def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,6 +32,11 @@ def _delete(args: argparse.Namespace) -> int:
         confirm(f"Delete {', '.join(args.groups)} with all offsets?")
 
     async def delete(client: Client) -> int:
-        return tell(args, "group", await client.groups.delete(args.groups), "deleted")
+        return tell(args, [_told(one) for one in await client.groups.delete(args.groups)], "deleted")
 
     return run_with_groups(args, delete)
+
+
+def _told(one: Outcome) -> Told:
+    error = None if one.error is None else advice(one.error, one.subject)
+    return Told(one.subject, {"group": one.subject}, error)

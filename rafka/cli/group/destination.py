@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from io import StringIO
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
@@ -97,7 +100,8 @@ async def _within(client: Client, offsets: Offsets) -> Offsets:
         start, end = first[target].offset, last[target].offset
         brought[target] = min(max(offset, start), end)
         if brought[target] != offset:
-            note(f"{target}: {offset} is not in the log, which goes from {start} to {end}")
+            log = f"the log, which goes from {start} to {end}"
+            note(f"{target}: {offset} is not in {log}: taking {brought[target]}")
     return brought
 
 
@@ -113,23 +117,24 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError(f"not a duration: {text!r} (write PnDTnHnMnS, such as P7D or PT1H30M)")
-    return timedelta(**{unit: float(value) for unit, value in found.groupdict().items() if value})
+    try:
+        return timedelta(**{unit: float(value) for unit, value in found.groupdict().items() if value})
+    except OverflowError:
+        raise ValueError(f"not a duration: {text!r} is longer than there have been days") from None
 
 
 def ago(text: str, now_ms: int) -> To:
-    return To(AtTime(now_ms - round(parse_duration(text).total_seconds() * 1000)))
+    """Not before 1970: below 0 Kafka has numbers for special times."""
+    return To(AtTime(max(0, now_ms - round(parse_duration(text).total_seconds() * 1000))))
 
 
 def read_plan(path: str, group: str) -> FromFile:
-    """What --export or Kafka's tool wrote: `topic,partition,offset`, maybe with a group before it."""
+    """What --export or Kafka's tool wrote: `topic,partition,offset`, maybe with a group before it.
+
+    `-` is standard input. Spreadsheets begin a file with a mark of its encoding, which is passed over.
+    """
     offsets: Offsets = {}
-    try:
-        with open(path, newline="") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CommandError(f"{path}: {reason}") from error
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(_rows(path), 1):
         if not row:
             continue
         if len(row) == 4:
@@ -138,11 +143,23 @@ def read_plan(path: str, group: str) -> FromFile:
             row = row[1:]
         try:
             topic, partition, offset = row
-            offsets[TopicPartition(topic.strip(), int(partition))] = int(offset)
+            target, wanted = TopicPartition(topic.strip(), int(partition)), int(offset)
         except ValueError:
             raise CommandError(
                 f"{path}, line {number}: not topic,partition,offset: {','.join(row)!r}", ASKED_WRONGLY
             ) from None
+        if target in offsets:
+            raise CommandError(f"{path}, line {number}: {target} for the second time", ASKED_WRONGLY)
+        offsets[target] = wanted
     if not offsets:
         raise CommandError(f"{path} has no offsets for group {group!r}")
     return FromFile(offsets)
+
+
+def _rows(path: str) -> list[list[str]]:
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return list(csv.reader(StringIO(data.decode("utf-8-sig"), newline="")))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"it is no CSV in UTF-8: {error}"
+        raise CommandError(f"{path}: {reason}") from error

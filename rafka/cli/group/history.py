@@ -77,7 +77,7 @@ def _history(args: argparse.Namespace) -> int:
         if args.last is not None:
             shown = shown[-args.last :] if args.last else []
         if args.json and not args.follow:
-            print_json(_as_json(reply, shown))
+            print_json(_as_json(args.group, reply, shown))
             return DONE
         _begin(args, reply)
         show_rebalances(args, shown)
@@ -120,7 +120,7 @@ def _is_missing_pauses(one: Rebalance) -> bool:
 def show_rebalances(args: argparse.Namespace, rebalances: Sequence[Rebalance]) -> None:
     for one in rebalances:
         if args.json:
-            print_json(_rebalance_json(one))
+            print_json({"group": args.group, **_rebalance_json(one)})
             continue
         print(_line(_cells(one)))
         if args.members:
@@ -177,8 +177,9 @@ def _moment(ms: int) -> str:
 # --- JSON --------------------------------------------------------------------------------
 
 
-def _as_json(reply: GroupHistoryReply, rebalances: Sequence[Rebalance]) -> dict[str, object]:
+def _as_json(group: str, reply: GroupHistoryReply, rebalances: Sequence[Rebalance]) -> dict[str, object]:
     return {
+        "group": group,
         "stable_id": reply.stable_id,
         "locator": reply.locator,
         "rebalances": [_rebalance_json(one) for one in rebalances],

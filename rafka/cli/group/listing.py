@@ -32,7 +32,7 @@ def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
   rafka group list
   rafka group list --state                      with their states
   rafka group list --state stable,empty         only those
-  rafka group list | xargs -n1 rafka group describe
+  rafka group list | xargs -d '\\n' -n1 rafka group describe --
 """,
     )
     parser.add_argument(

@@ -9,7 +9,7 @@ from ...client.groups import MemberRef
 from ...errors import ErrorCode
 from ..connected import add_command, add_json
 from ..output import ASKED_WRONGLY, CommandError, add_bootstrap
-from .shared import advice, run_with_groups, tell
+from .shared import Told, advice, run_with_groups, show_members, tell
 
 
 def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,9 @@ def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _remove(args: argparse.Namespace) -> int:
     named = [MemberRef(member_id=one) for one in args.member]
     named += [MemberRef(instance_id=one) for one in args.instance]
-    if bool(named) == args.all:
+    if named and args.all:
+        raise CommandError("--all is every member: leave it out, or --member and --instance", ASKED_WRONGLY)
+    if not named and not args.all:
         raise CommandError("say whom: --member, --instance, or --all", ASKED_WRONGLY)
 
     async def remove(client: Client) -> int:
@@ -52,14 +54,18 @@ def _remove(args: argparse.Namespace) -> int:
         if not members:
             raise CommandError(f"group {args.group!r} has no members")
         outcomes = await client.groups.remove_members(args.group, members, reason=args.reason)
-        return tell(args, "member", outcomes, "removed", _advice)
+        told = [_told(args.group, who, one.error) for who, one in zip(members, outcomes, strict=True)]
+        return tell(args, told, "removed")
 
     return run_with_groups(args, remove)
 
 
-def _advice(error: BrokerRefused) -> str:
+def _told(group: str, who: MemberRef, error: BrokerRefused | None) -> Told:
+    keys = {"group": group, "member_id": who.member_id or None, "group_instance_id": who.instance_id}
+    return Told(str(who), keys, None if error is None else _advice(error, group))
+
+
+def _advice(error: BrokerRefused, group: str) -> str:
     if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
-        return advice(error)
-    return (
-        f"{error.subject} is not in the group (`rafka group describe GROUP --members` shows those that are)"
-    )
+        return advice(error, group)
+    return f"{error.subject} is not in the group (`{show_members(group)}` shows those that are)"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from ...client import Client
-from ...client.admin import Outcome
+from ...client import Client, TopicPartition
 from ..connected import add_command, add_json, checked, confirm, somebody_can_say_no
 from ..output import CommandError, add_bootstrap
-from .shared import add_topics, parse_scope, run_with_groups, tell
+from .shared import Told, add_topics, advice, parse_scope, run_with_groups, tell
 
 
 def configure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,18 +38,22 @@ def _delete_offsets(args: argparse.Namespace) -> int:
         committed = await client.groups.offsets(args.group)
         if not committed:
             await client.groups.describe(args.group)
-        targets = []
+        targets: dict[TopicPartition, None] = {}
         for topic, partitions in scopes:
-            found = [
-                target
-                for target in sorted(committed)
-                if target.topic == topic and (partitions is None or target.partition in partitions)
-            ]
+            found = [target for target in sorted(committed) if target.topic == topic]
             if not found:
                 raise CommandError(f"group {args.group!r} has no offsets of {topic!r}: nothing was deleted")
-            targets += found
-        refusals = await client.groups.delete_offsets(args.group, dict.fromkeys(targets))
-        outcomes = [Outcome(subject=str(target), error=error) for target, error in sorted(refusals.items())]
-        return tell(args, "partition", outcomes, "forgotten")
+            named = found if partitions is None else [TopicPartition(topic, number) for number in partitions]
+            targets |= dict.fromkeys(named)
+        there = {target for target in targets if target in committed}
+        refusals = await client.groups.delete_offsets(args.group, sorted(there)) if there else {}
+        errors = {one: f"group {args.group!r} has no offset of {one}" for one in targets if one not in there}
+        errors |= {one: advice(error, args.group) for one, error in refusals.items() if error is not None}
+        return tell(args, [_told(args, one, errors.get(one)) for one in sorted(targets)], "forgotten")
 
     return run_with_groups(args, forget)
+
+
+def _told(args: argparse.Namespace, target: TopicPartition, error: str | None) -> Told:
+    keys = {"group": args.group, "topic": target.topic, "partition": target.partition}
+    return Told(str(target), keys, error)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...client import BrokerRefused, Client, TopicPartition, UnknownGroup
+from ...client import Client, TopicPartition, UnknownGroup
 from ...client.group_descriptions import DEAD, EMPTY
 from ...client.offsets import AtTime, Beginning, End
-from ..connected import add_command, add_json, checked, confirm
+from ..connected import add_command, add_json, checked, confirm, somebody_can_say_no
 from ..output import (
     ASKED_WRONGLY,
     DONE,
@@ -37,7 +37,7 @@ from .destination import (
     worked_out,
 )
 from .progress import described
-from .shared import add_topics, advice, chosen, note, run_with_groups
+from .shared import add_topics, advice, chosen, note, parse_scope, run_with_groups, show_members
 
 HEADERS: Final = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET", "OLD-OFFSET")
 
@@ -93,13 +93,8 @@ def _add_destinations(parser: argparse.ArgumentParser) -> None:
 
 
 def _reset(args: argparse.Namespace) -> int:
+    _check_scope(args)
     destination = _destination(args)
-    scoped = bool(args.topics) or args.all_topics
-    if scoped == isinstance(destination, FromFile) or (args.topics and args.all_topics):
-        raise CommandError(
-            "say which partitions: --topic or --all-topics, or --from-file, which names them itself",
-            ASKED_WRONGLY,
-        )
 
     async def reset(client: Client) -> int:
         await _check_idle(client, args.group)
@@ -109,6 +104,24 @@ def _reset(args: argparse.Namespace) -> int:
         return await _carry_out(args, client, dict(sorted(plan.items())), current)
 
     return run_with_groups(args, reset)
+
+
+def _check_scope(args: argparse.Namespace) -> None:
+    wrong = None
+    if not args.group:
+        wrong = "a group needs a name"
+    elif args.topics and args.all_topics:
+        wrong = "--topic and --all-topics exclude each other: leave out one of them"
+    elif args.from_file is not None and (args.topics or args.all_topics):
+        wrong = "--from-file names the partitions itself: leave out --topic and --all-topics"
+    elif args.from_file is None and not (args.topics or args.all_topics):
+        wrong = "say which partitions: --topic or --all-topics, or --from-file, which names them itself"
+    elif args.json and args.export:
+        wrong = "--json and --export are two formats: leave out one of them"
+    if wrong is not None:
+        raise CommandError(wrong, ASKED_WRONGLY)
+    for text in args.topics:
+        checked(parse_scope, text)
 
 
 def _destination(args: argparse.Namespace) -> Destination:
@@ -137,11 +150,15 @@ async def _check_idle(client: Client, group_id: str) -> None:
     except UnknownGroup:
         note(f"there is no group {group_id!r} yet")
         return
-    if group is not None and group.state not in (EMPTY, DEAD):
+    if group is None:  # its members cannot be asked for, but whether there are any is listed
+        state = {one.group_id: one.state for one in await client.groups.list_all()}.get(group_id, DEAD)
+        if state not in (EMPTY, DEAD, ""):
+            raise CommandError(f"group {group_id!r} is {state}: stop its members first")
+    elif group.state not in (EMPTY, DEAD):
         members = f"{len(group.members)} active member{'s' * (len(group.members) != 1)}"
         raise CommandError(
             f"group {group_id!r} is {group.state} with {members}: stop them first "
-            f"(`rafka group describe {group_id} --members` shows them)"
+            f"(`{show_members(group_id)}` shows them)"
         )
 
 
@@ -165,38 +182,57 @@ async def _carry_out(
     args: argparse.Namespace, client: Client, plan: Offsets, current: Mapping[TopicPartition, int]
 ) -> int:
     only_shown = args.dry_run or (args.export and not args.execute)
-    asking = not only_shown and not args.execute and sys.stdin.isatty() and sys.stdout.isatty()
+    if not plan:
+        raise CommandError(f"group {args.group!r} has no partition that could be moved")
+    if only_shown:
+        _print(args, plan, current, {}, done=False)
+        return DONE
+    asking = not args.execute and somebody_can_say_no()
     if asking:
-        _print(args, plan, current)
+        print_table(HEADERS, _rows(args, plan, current), file=sys.stderr)
         confirm(f"Move {args.group} there?", "nothing was moved")
-    refusals: Mapping[TopicPartition, BrokerRefused | None] = {}
-    if not only_shown:
-        refusals = await client.groups.alter_offsets(args.group, plan)
-    failed = {target: error for target, error in refusals.items() if error is not None}
-    if not asking:
-        _print(args, {target: offset for target, offset in plan.items() if target not in failed}, current)
-    for error in failed.values():
-        complain("rafka group", advice(error), FAILED)
-    return FAILED if failed else DONE
-
-
-def _print(args: argparse.Namespace, plan: Offsets, current: Mapping[TopicPartition, int]) -> None:
-    if args.export:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(
-            (*target, offset) for target, offset in plan.items()
-        )
-    elif args.json:
-        print_json(
-            [
-                {
-                    "topic": target.topic,
-                    "partition": target.partition,
-                    "new_offset": offset,
-                    "old_offset": current.get(target),
-                }
-                for target, offset in plan.items()
-            ]
-        )
+    refusals = await client.groups.alter_offsets(args.group, plan)
+    errors = {target: advice(error, args.group) for target, error in refusals.items() if error is not None}
+    if asking and not args.json and sys.stdout.isatty():  # they have seen the table
+        print(f"{len(plan) - len(errors)} partition{'s' * (len(plan) - len(errors) != 1)} moved")
     else:
-        rows = [[args.group, *target, offset, current.get(target)] for target, offset in plan.items()]
-        print_table(HEADERS, rows)
+        _print(args, plan, current, errors, done=True)
+    for error in {} if args.json else errors.values():
+        complain("rafka group", error, FAILED)
+    return FAILED if errors else DONE
+
+
+def _print(
+    args: argparse.Namespace,
+    plan: Offsets,
+    current: Mapping[TopicPartition, int],
+    errors: Mapping[TopicPartition, str],
+    *,
+    done: bool,
+) -> None:
+    moved = {target: offset for target, offset in plan.items() if target not in errors}
+    if args.json:
+        rows = [
+            {
+                "group": args.group,
+                "topic": target.topic,
+                "partition": target.partition,
+                "new_offset": offset,
+                "old_offset": current.get(target),
+                "done": done and target not in errors,
+                "error": errors.get(target),
+            }
+            for target, offset in plan.items()
+        ]
+        print_json(rows)
+    elif args.export:
+        lines = ((*target, offset) for target, offset in moved.items())
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+    elif moved:
+        print_table(HEADERS, _rows(args, moved, current))
+
+
+def _rows(
+    args: argparse.Namespace, plan: Offsets, current: Mapping[TopicPartition, int]
+) -> list[list[object]]:
+    return [[args.group, *target, offset, current.get(target)] for target, offset in plan.items()]

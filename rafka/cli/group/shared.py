@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+
+import attrs
 
 from ...client import BrokerRefused, Client, TopicPartition, UnknownGroup
-from ...client.admin import Outcome
 from ...errors import ErrorCode
+from ...text import plain
 from ..connected import Use, checked, run_connected, targets_of
 from ..output import DONE, FAILED, CommandError, complain, print_json
 from ..starts import parse_partitions
@@ -21,58 +24,55 @@ def run_with_groups(args: argparse.Namespace, use: Use) -> int:
         try:
             return await use(client)
         except BrokerRefused as error:
-            raise CommandError(advice(error)) from error
+            raise CommandError(advice(error, getattr(args, "group", "GROUP"))) from error
 
     return run_connected(args, advised)
 
 
-def advice(error: BrokerRefused) -> str:
-    """One line: what went wrong, and what can be done about it."""
+def advice(error: BrokerRefused, group: str) -> str:
+    """One line: what went wrong with this group, and what can be done about it."""
     match error.code:
         case ErrorCode.GROUP_ID_NOT_FOUND if isinstance(error, UnknownGroup):
             return f"{error.subject} does not exist: `rafka group list` shows those that do"
         case ErrorCode.NON_EMPTY_GROUP | ErrorCode.UNKNOWN_MEMBER_ID:
-            return (
-                f"{error.subject} has active members: stop them first "
-                "(`rafka group describe GROUP --members` shows them)"
-            )
+            return f"{error.subject} has active members: stop them first (`{show_members(group)}` shows them)"
         case ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
             return f"{error.subject}: members of the group are subscribed to the topic: stop them first"
         case _:
             return str(error)
 
 
+def show_members(group: str) -> str:
+    """The command that does, as it can be typed."""
+    named = f"-- {shlex.quote(group)}" if group.startswith("-") else shlex.quote(group)
+    return f"rafka group describe --members {named}"
+
+
 def note(text: str) -> None:
     """Say something beside the answer."""
-    print(f"% {text}", file=sys.stderr)
+    print(f"% {plain(text)}", file=sys.stderr)
 
 
-def tell(
-    args: argparse.Namespace,
-    noun: str,
-    outcomes: Sequence[Outcome],
-    done: str,
-    advise: Callable[[BrokerRefused], str] = advice,
-) -> int:
+@attrs.frozen
+class Told:
+    """What became of one thing: a line for people, keys for programs."""
+
+    subject: str
+    keys: Mapping[str, object]
+    error: str | None = None  # with the way out
+
+
+def tell(args: argparse.Namespace, all_told: Sequence[Told], done: str) -> int:
     """A line for each, errors to stderr. 1 where there was one."""
-    failed = [one for one in outcomes if one.error is not None]
     if args.json:
-        shown = [
-            {
-                noun: one.subject,
-                "done": one.error is None,
-                "error": None if one.error is None else str(one.error),
-            }
-            for one in outcomes
-        ]
-        print_json(shown)
-        return FAILED if failed else DONE
-    for one in outcomes:
-        if one.error is None:
-            print(f"{one.subject}: {done}")
-        else:
-            complain("rafka group", advise(one.error), FAILED)
-    return FAILED if failed else DONE
+        print_json([{**one.keys, "done": one.error is None, "error": one.error} for one in all_told])
+    else:
+        for one in all_told:
+            if one.error is None:
+                print(plain(f"{one.subject}: {done}"))
+            else:
+                complain("rafka group", one.error, FAILED)
+    return FAILED if any(one.error is not None for one in all_told) else DONE
 
 
 # --- topics and partitions of them -----------------------------------------------------------
