@@ -21,7 +21,7 @@ from rafka.cli.group.shared import advice, parse_scope
 from rafka.cli.output import CommandError
 from rafka.client import BrokerRefused, MemberDescription, TopicPartition
 from rafka.client.errors import refused
-from rafka.client.messages.history import MovedMember, Rebalance
+from rafka.client.messages.history import GroupHistoryReply, MovedMember, Rebalance
 from rafka.client.offsets import AtTime
 from rafka.errors import ErrorCode
 
@@ -313,6 +313,16 @@ def test_a_rebalance_is_a_line_and_a_line_for_each_member(capsys: pytest.Capture
         "        m-2 (instance pod-2) c /10.0.0.1: +4 -0, waited 43 ms",
         "        m-1 c /10.0.0.2: gone, -?",
     ]
+
+
+def test_the_head_of_a_history_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    reply = GroupHistoryReply(
+        error_code=0, error_message=None, stable_id="cgp_1", locator="l/a\x1b[2J", rebalances=[]
+    )
+
+    history.begin(argparse.Namespace(group="a\x1b[2J", json=False), reply)
+
+    assert capsys.readouterr().out.splitlines()[0] == r"a\x1b[2J (cgp_1, l/a\x1b[2J)"
 
 
 def test_a_rebalance_is_json_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:

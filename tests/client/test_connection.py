@@ -10,7 +10,13 @@ import trio.testing
 from trio.testing import MockClock
 
 from rafka.client.connection import Connection, open_connection
-from rafka.client.errors import ConnectionLost, ProtocolMismatch, RequestTimedOut, UnsupportedVersion
+from rafka.client.errors import (
+    ConnectionLost,
+    NotWritable,
+    ProtocolMismatch,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
 from rafka.client.messages import ApiVersions, InitProducerId, Metadata
 from rafka.client.messages.cluster import WantedTopic
 from rafka.wire.apis.api_versions import API_VERSIONS
@@ -64,6 +70,20 @@ async def test_a_broker_that_is_too_old_is_named_with_what_it_speaks(
         await connection.ask(about("orders"), within=10, at_least=4)
     with pytest.raises(UnsupportedVersion, match="does not offer InitProducerId"):
         await connection.ask(InitProducerId(), within=10)
+
+
+@pytest.mark.parametrize("name", ["\udcff", "x" * 40_000], ids=["no text", "too long"])
+async def test_what_has_no_form_in_the_protocol_is_an_error_of_that_question_alone(
+    network: Network, autojump_clock: MockClock, broker: ScriptedBroker, name: str
+) -> None:
+    broker.versions[METADATA.key] = (0, 8)  # where the length of a name has two bytes
+    connection = await to(network, broker)
+
+    with pytest.raises(NotWritable, match="Metadata request"):
+        await connection.ask(about(name), within=10)
+    reply = await connection.ask(about("orders"), within=10)
+
+    assert [topic.name for topic in reply.topics] == ["orders"]
 
 
 async def test_questions_are_pipelined_and_each_gets_its_own_answer(

@@ -79,7 +79,7 @@ def _history(args: argparse.Namespace) -> int:
         if args.json and not args.follow:
             print_json(_as_json(args.group, reply, shown))
             return DONE
-        _begin(args, reply)
+        begin(args, reply)
         show_rebalances(args, shown)
         after = reply.rebalances[-1].told_ms if reply.rebalances else 0
         while args.follow:
@@ -91,7 +91,7 @@ def _history(args: argparse.Namespace) -> int:
     return run_with_groups(args, show)
 
 
-def _begin(args: argparse.Namespace, reply: GroupHistoryReply) -> None:
+def begin(args: argparse.Namespace, reply: GroupHistoryReply) -> None:
     if not args.json:
         print(plain(f"{args.group} ({reply.stable_id}, {reply.locator})"))
         print(_line([name for name, _ in COLUMNS]))

@@ -87,18 +87,21 @@ async def watch(args: argparse.Namespace, client: Client) -> None:
     began = trio.current_time()
     look = await _look(args, client)
     _show(args, look, live, first=True)
+    wrong = ""
     while True:
         await trio.sleep_until(began + args.interval)
         began = trio.current_time()
         try:
             async with background() as nursery:
-                nursery.start_soon(_say_when_late, args, look, live)
+                nursery.start_soon(_say_when_late, args, look, live, wrong)
                 look = await _look(args, client)
         except ClientError as error:
             if not error.retriable:
                 raise
-            _say_what_is_wrong(args, look, live, str(error))
+            wrong = str(error)
+            _say_what_is_wrong(args, look, live, wrong)
         else:
+            wrong = ""
             _show(args, look, live)
 
 
@@ -112,10 +115,10 @@ def _show(args: argparse.Namespace, look: Look, live: bool, *, first: bool = Fal
     sys.stdout.flush()
 
 
-async def _say_when_late(args: argparse.Namespace, look: Look, live: bool) -> None:
+async def _say_when_late(args: argparse.Namespace, look: Look, live: bool, wrong: str) -> None:
     """A broker that went is asked for half a minute before that is an error: too long to show what was."""
     await trio.sleep(max(args.interval, PATIENCE))
-    _say_what_is_wrong(args, look, live, "")
+    _say_what_is_wrong(args, look, live, wrong if live else "")
 
 
 def _say_what_is_wrong(args: argparse.Namespace, look: Look, live: bool, error: str) -> None:
