@@ -5,6 +5,7 @@ The link answers as the test says. What a group does is in `tests/machines`.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from rafka.wire.apis.list_groups import LIST_GROUPS
 from rafka.wire.apis.sync_group import SYNC_GROUP
 
 from .group_kit import DENIED, answer, ask, joining, syncing
-from .kit import Client, ScriptedLink, World
+from .kit import Client, ScriptedLink, World, request
 
 REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -138,6 +139,19 @@ async def test_a_join_that_is_refused_has_the_defaults_and_echoes_its_member(
     assert (reply.protocol_type, reply.leader, reply.members, reply.skip_assignment) == (None, "", [], False)
 
 
+async def test_a_refused_join_chose_no_protocol_which_is_empty_up_to_version_6_and_null_since(
+    client: Client, link: ScriptedLink
+) -> None:
+    """CG-017"""
+    answer(link, group.JoinGroup, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    replies = [await ask(client, JOIN_GROUP, version, joining(member_id="ann")) for version in (6, 7)]
+
+    assert [reply.error_code for reply in replies] == [25, 25]
+    assert [reply.protocol_name for reply in replies] == ["", None]
+    assert replies[1].protocol_type is None
+
+
 # --- SyncGroup -----------------------------------------------------------------------------------
 
 
@@ -233,6 +247,18 @@ async def test_one_member_leaves_and_its_error_is_the_answer_before_version_3(
     [op] = link.asked
     assert isinstance(op, group.LeaveGroup)
     assert op.members == [group.Leaver(member_id="ann")]
+
+
+async def test_an_unknown_member_that_leaves_is_told_in_one_code_and_no_more(
+    client: Client, link: ScriptedLink
+) -> None:
+    """CG-117: of version 2, a header, a throttle time and the code are all there is on the wire."""
+    unknown = group.LeaverReply(member_id="nobody", error_code=UNKNOWN)
+    answer(link, group.LeaveGroup, group.LeaveGroupReply(members=[unknown]))
+
+    await client.send(request(LEAVE_GROUP, 2, LEAVE_GROUP.Request(group_id="g", member_id="nobody")))
+
+    assert await client.frame() == struct.pack(">iih", 1, 0, 25)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])

@@ -65,6 +65,17 @@ async def test_no_others_are(client: Client, key: int, version: int) -> None:
     assert await client.closed()
 
 
+@pytest.mark.parametrize(("api", "version"), [(OFFSET_COMMIT, 0), (OFFSET_COMMIT, 1), (OFFSET_FETCH, 0)])
+async def test_offsets_that_lay_in_zookeeper_are_asked_for_in_vain(
+    client: Client, link: ScriptedLink, api: Api, version: int
+) -> None:
+    """CG-133"""
+    await client.send(raw(api.key, version, b"\0\1g\0\0\0\0"))
+
+    assert await client.closed()
+    assert link.asked == []
+
+
 def a_request(api: Api, version: int) -> Any:
     """One that asks for something by which a refusal can be told."""
     bodies = {

@@ -49,6 +49,14 @@ def test_a_join_that_is_refused_makes_no_group(world: World, op: ops.JoinGroup, 
     assert (len(world.groups), world.journal) == (0, [])
 
 
+def test_a_member_of_nothing_is_unknown_by_the_id_that_it_gave(world: World) -> None:
+    """CG-008"""
+    told = world.answer(join_op("x", group_id="g"))
+
+    assert (told.error_code, told.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "x")
+    assert world.listed() == {}
+
+
 @pytest.mark.parametrize("wrong", [{"protocols": ()}, {"protocol_type": ""}])
 def test_a_group_is_made_even_for_a_member_that_offers_nothing_it_could_do(
     world: World, wrong: dict[str, Any]
@@ -182,6 +190,38 @@ def test_groups_are_listed_by_state_and_type(world: World) -> None:
     assert world.listed(types_filter=["consumer"]) == {}
 
 
+@pytest.mark.parametrize(
+    ("states", "groups"),
+    [
+        (["stable"], {"busy"}),
+        ([" Stable "], {"busy"}),
+        (["nope"], set()),
+        ([""], set()),
+        ([], {"busy", "idle"}),
+    ],
+)
+def test_states_are_matched_in_any_case_and_with_space_around_them(
+    world: World, states: list[str], groups: set[str]
+) -> None:
+    """CG-152"""
+    world.stable("busy")
+    world.commit({0: 1}, "idle")
+
+    assert set(world.listed(states_filter=states)) == groups
+
+
+@pytest.mark.parametrize(
+    ("types", "groups"), [(["consumer"], set()), (["Classic"], {"g"}), ([" classic "], set())]
+)
+def test_types_are_matched_in_any_case_and_as_they_stand(
+    world: World, types: list[str], groups: set[str]
+) -> None:
+    """CG-153: there is a difference between the two filters in Kafka, too."""
+    world.stable("g")
+
+    assert set(world.listed(types_filter=types)) == groups
+
+
 def test_a_group_with_members_is_not_deleted(world: World) -> None:
     world.stable("busy")
     world.commit({0: 1}, "idle")
@@ -207,6 +247,24 @@ def test_a_group_that_was_deleted_begins_anew(world: World) -> None:
     world.join("g")
     assert world.generation("g") == 1
     assert world.groups.need((DEFAULT_ORG, "g")).group.stable_id != known_as
+
+
+def test_a_deleted_group_is_as_one_that_never_was(world: World) -> None:
+    """CG-211"""
+    ann = world.stable("g")
+    world.commit({0: 5}, generation_id_or_member_epoch=1, member_id=ann)
+    world.leave("g", ann)
+
+    world.delete("g")
+
+    [described] = world.answer(ops.DescribeGroups(groups=["g"])).groups
+    beat = ops.Heartbeat(group_id="g", generation_id=1, member_id=ann)
+    assert described.group_state == "Dead"
+    assert world.answer(beat).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.offsets() == {}
+    world.join("g")
+    assert world.generation("g") == 1
+    assert world.offsets() == {}
 
 
 def test_a_deleted_group_does_not_come_back(world: World) -> None:
