@@ -20,8 +20,9 @@ import trio
 from tests.brokers import RafkaProcess
 from tests.simulation.group_history import GroupHistory
 from tests.simulation.group_judge import judge_groups
-from tests.simulation.group_member import TOPICS, Member, Profile
-from tests.simulation.group_simple import Observer
+from tests.simulation.group_member import Member
+from tests.simulation.group_profile import TOPICS, Profile
+from tests.simulation.group_simple import Observer, Supplier
 
 from .load import create_topic
 from .test_power_loss import Outages
@@ -35,13 +36,14 @@ MEMBERS: Final = 10  # of each group
 SESSION_S: Final = 10.0
 POWERLESS_S: Final = 30.0  # a session that outlives the copying of a disk
 TURNS_A_SECOND: Final = 2.0
+SLACK_S: Final = 6.0  # a real machine takes its time
 
 
 class Crowd:
     """All members of all groups, and what they saw."""
 
     def __init__(self, broker: RafkaProcess, session_s: float) -> None:
-        self.history = GroupHistory(longest_rebalance=2 * session_s)
+        self.history = GroupHistory(longest_rebalance=2 * session_s, longest_session=session_s, slack=SLACK_S)
         self.dice = random.Random(SEED)
         self.members = [
             Member(
@@ -107,6 +109,8 @@ class Crowd:
                 people.start_soon(member.live, name=member.name)
             observer = Observer("observer", self.connect, self._own_dice(), self.history)
             people.start_soon(observer.run, GROUPS)
+            supplier = Supplier("supplier", self.connect, self._own_dice(), self.history)
+            people.start_soon(supplier.run)
             await self.settle()
             since = trio.current_time()
             await deaths()

@@ -130,6 +130,25 @@ class Processed:
 
 
 @attrs.frozen(kw_only=True)
+class LogEnd:
+    """How far a partition's log went: somebody asked, and was told."""
+
+    place: Place
+    begun: float
+    ended: float
+    offset: int
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """A reason for a group to rebalance, as the member knows it that came, went, or lost an answer."""
+
+    group: str
+    at: float
+    what: str
+
+
+@attrs.frozen(kw_only=True)
 class Ending:
     """A look at a group when everybody has to own something and nobody may disagree.
 
@@ -158,6 +177,8 @@ class GroupHistory:
     told: list[Told] = attrs.field(factory=list)
     owned: list[Ownership] = attrs.field(factory=list)
     processed: list[Processed] = attrs.field(factory=list)
+    ends: list[LogEnd] = attrs.field(factory=list)
+    changes: list[Change] = attrs.field(factory=list)
     endings: list[Ending] = attrs.field(factory=list)
     deleted: dict[str, float] = attrs.field(factory=dict)  # incarnations, and when they were surely gone
     faults: list[tuple[float, str]] = attrs.field(factory=list)
@@ -166,3 +187,8 @@ class GroupHistory:
     """Groups, and the time in which nobody of them comes, goes or sleeps past its session."""
 
     longest_rebalance: float = 0.0  # that any member of any group asks for
+    longest_session: float = 0.0
+    slack: float = 4.0  # seconds, in which an answer comes that waits for nothing any more
+
+    written: dict[TopicPartition, int] = attrs.field(factory=dict)
+    """Up to where records are acknowledged. No witness, but what members can have read."""

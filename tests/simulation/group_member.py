@@ -5,8 +5,9 @@ that the dice choose: heartbeats three or more times in a session, commits sent 
 answers, eager members that give up everything before they rejoin and cooperative ones that go on.
 Now and then it sleeps past its session and wakes as a zombie that does not know it.
 
-It trusts nobody and writes everything down. There are no records behind the offsets: to process
-is to go forward by some, which is all that a coordinator ever hears of it.
+It trusts nobody and writes everything down. It reads no records: to process is to go forward by some
+that are known to be there, which is all that a coordinator ever hears of it. Now and then it asks what
+no right coordinator grants: in another generation than its own, or in the name of nobody.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from . import group_wire as wires
 from .clients import CODES
 from .group_history import (
     Beat,
+    Change,
     Code,
     Committed,
     Fetched,
@@ -54,6 +56,7 @@ from .group_history import (
     Processed,
     Synced,
 )
+from .group_profile import QUIET, QUIET_SINCE, TOPICS, Profile
 from .group_wire import Who
 from .wire_client import GONE, Connect, WireClient
 
@@ -68,32 +71,8 @@ TRY_AGAIN: Final = frozenset(
 REJOIN: Final = ErrorCode.REBALANCE_IN_PROGRESS
 SYNC_ATTEMPTS: Final = 8  # rejoining instead would cost everybody a rebalance, if it is the leader who does
 SOON: Final = 5.0  # virtual seconds in which an answer comes that waits for nobody
+FAR: Final = 1000  # generations: more than any group here has
 PATIENCE: Final = 14.0  # virtual seconds beyond the rebalance timeout that a join or sync is waited for
-
-
-@attrs.frozen(kw_only=True)
-class Profile:
-    """What stays the same through all lives of a member."""
-
-    group: str
-    topics: Mapping[str, int]  # with the number of their partitions
-    assignors: tuple[str, ...]
-    session_s: float
-    rebalance_s: float
-    instance: str | None = None
-    p_stall: float = 0.0  # at each turn of its work
-    p_impatient: float = 0.0  # at each join, that it is given up and asked again
-    p_half_open: float = 0.5  # that the broker does not hear of its death
-    turns: float = 3.5  # signs of life in a session, at least
-
-    @property
-    def cooperative(self) -> bool:
-        return all(ASSIGNORS[name].cooperative for name in self.assignors)
-
-    @property
-    def turn_s(self) -> float:
-        """The longest time between two signs of life."""
-        return self.session_s / self.turns
 
 
 class Fenced(Exception):
@@ -139,13 +118,14 @@ class Member:
 
     async def live(self) -> None:
         """Until it leaves, is fenced, or is cancelled, which is its sudden death."""
+        self._changed("born")
         try:
             while True:
                 try:
                     before = self._who
                     await self._join_and_sync()
                     if 0 <= before.generation < self._generation and self._dice.random() < 0.5:
-                        await self._straggle(before)
+                        await self._overstep(before)
                     if await self._work():
                         return
                 except Out:
@@ -153,6 +133,7 @@ class Member:
         except Fenced:
             return
         finally:
+            self._changed("gone")
             self._give_up(set(self.owned))
             if self._dice.random() >= self.profile.p_half_open:
                 await self._wire.hang_up()
@@ -170,6 +151,7 @@ class Member:
         self._take_over(targets - set(self.owned))
         await self._fetch_positions(targets - set(self._positions))
         if revoked and self.profile.cooperative:
+            self._changed("gave something up")
             raise Out
 
     async def _work(self) -> bool:
@@ -177,6 +159,7 @@ class Member:
         while True:
             await trio.sleep(self._dice.uniform(0.3, 1) * self.profile.turn_s)
             if self._dice.random() < self.profile.p_stall:
+                self._changed("slept")
                 await trio.sleep(self.profile.session_s * self._dice.uniform(0.9, 2.5))
             await self._fetch_positions(set(self.owned) - set(self._positions))
             done = self._process()
@@ -202,11 +185,13 @@ class Member:
             protocol_type="consumer",
             protocols=protocols,
         )
-        begun = trio.current_time()
+        begun, reply = trio.current_time(), None
         impatient = self._dice.random() < profile.p_impatient
         patience = self._dice.uniform(0.1, 1.5) if impatient else inf
-        reply = await self._asked(JOIN_GROUP, request, patience)
-        self.history.joins.append(self._as_joined(begun, reply))
+        try:
+            reply = await self._asked(JOIN_GROUP, request, patience)
+        finally:  # who dies while it waits may be in the next generation all the same
+            self.history.joins.append(self._as_joined(begun, reply))
         if reply is None:
             raise Out
         if reply.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -329,8 +314,9 @@ class Member:
         """Go forward in some of what is owned; where that leads to."""
         done = {}
         for tp in sorted(self._positions):
-            count = self._dice.choice((0, 1, 5))
-            if count and (tp != QUIET or trio.current_time() < QUIET_SINCE):
+            there = self.history.written.get(tp, 0) - self._positions[tp]
+            count = min(self._dice.choice((0, 1, 5)), there)
+            if count > 0 and (tp != QUIET or trio.current_time() < QUIET_SINCE):
                 first = self._positions[tp]
                 done[tp] = self._positions[tp] = first + count
                 self.history.processed.append(
@@ -362,6 +348,7 @@ class Member:
         version = self._versions[OFFSET_COMMIT]
         codes: list[int] = []
         taken = 0
+        beaten: Code = None
         try:
             with trio.fail_after(SOON):
                 for values in commits:
@@ -372,13 +359,15 @@ class Member:
                     codes += self._note_commit(begun, values, await self._wire.answer())
                     taken += 1
                 if beat:
-                    codes.append((await self._wire.answer()).error_code)
-                    self.history.beats.append(Beat(**self._said(begun, codes[-1])))
+                    beaten = int((await self._wire.answer()).error_code)
+                    codes.append(beaten)
         except GONE as gone:
             await self._lost(gone)
         finally:
             for values in commits[taken:]:
                 self._note_commit(begun, values, None)
+            if beat:
+                self.history.beats.append(Beat(**self._said(begun, beaten)))
         if 0 in codes:
             self.heard_at = begun
         for code in sorted(set(codes) - TRY_AGAIN, key=_gravity):
@@ -393,21 +382,23 @@ class Member:
             self.history.commits.append(Committed(**said, place=place, offset=offset, mark=mark))
         return [code for code in codes.values() if code is not None]
 
-    async def _straggle(self, before: Who) -> None:
-        """Something asked in the generation before arrives only now: no right broker grants it."""
-        self._marks += 1
-        place, mark = Place("orders", 0), f"{self.name}/{self._marks}"
-        version = self._versions[OFFSET_COMMIT]
-        begun = trio.current_time()
-        reply = await self._asked(OFFSET_COMMIT, wires.commit(version, before, [(place, 0, mark)]))
-        code = None if reply is None else reply.topics[0].partitions[0].error_code
-        said = self._said(begun, code) | {"member_id": before.member_id, "generation": before.generation}
-        self.history.commits.append(Committed(**said, place=place, offset=0, mark=mark))
-        begun = trio.current_time()
-        reply = await self._asked(HEARTBEAT, wires.heartbeat(before))
-        said = self._said(begun, None if reply is None else reply.error_code)
-        said |= {"member_id": before.member_id, "generation": before.generation}
-        self.history.beats.append(Beat(**said))
+    async def _overstep(self, before: Who) -> None:
+        """Ask what no right broker grants: out of the generation before, as nobody, and far ahead."""
+        now = self._who
+        for who in (before, attrs.evolve(now, member_id="nobody", instance=None)):
+            self._marks += 1
+            place, mark = Place("orders", 0), f"{self.name}/{self._marks}"
+            begun = trio.current_time()
+            request = wires.commit(self._versions[OFFSET_COMMIT], who, [(place, 0, mark)])
+            reply = await self._asked(OFFSET_COMMIT, request)
+            code = None if reply is None else reply.topics[0].partitions[0].error_code
+            said = self._said(begun, code, who)
+            self.history.commits.append(Committed(**said, place=place, offset=0, mark=mark))
+        for who in (before, attrs.evolve(now, generation=now.generation + FAR)):
+            begun = trio.current_time()
+            reply = await self._asked(HEARTBEAT, wires.heartbeat(who))
+            code = None if reply is None else reply.error_code
+            self.history.beats.append(Beat(**self._said(begun, code, who)))
 
     async def _leave(self) -> bool:
         begun = trio.current_time()
@@ -437,14 +428,16 @@ class Member:
     async def _lost(self, gone: BaseException) -> None:
         if isinstance(gone, WireError):
             self._astonished(f"an answer that cannot be read: {gone}")
+        self._changed("lost an answer")
         await self._wire.hang_up()
 
-    def _said(self, begun: float, code: Code) -> dict[str, Any]:
+    def _said(self, begun: float, code: Code, who: Who | None = None) -> dict[str, Any]:
+        who = who or self._who
         return {
             "group": self.profile.group,
             "client": self.name,
-            "member_id": self._member_id,
-            "generation": self._generation,
+            "member_id": who.member_id,
+            "generation": who.generation,
             "begun": begun,
             "ended": trio.current_time(),
             "code": code,
@@ -463,7 +456,13 @@ class Member:
             self._give_up(set(self.owned))
         elif code not in TRY_AGAIN and code not in known:
             self._astonished(f"{CODES[code].name} for {what}")
+        if code != REJOIN:
+            self._changed(f"was told {CODES[code].name}")
         raise Out
+
+    def _changed(self, what: str) -> None:
+        at = trio.current_time()
+        self.history.changes.append(Change(group=self.profile.group, at=at, what=f"{self.name} {what}"))
 
     def _astonished(self, what: str) -> None:
         self.history.surprises.append(f"{self.name} at {trio.current_time():.4f} s: {what}")
@@ -473,8 +472,3 @@ def _gravity(code: int) -> int:
     """Who is fenced must not rejoin, and who is unknown must forget its id before it does."""
     grave = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
     return grave.index(CODES[code]) if code in grave else len(grave)
-
-
-QUIET: Final = TopicPartition("orders", 3)  # a partition to which nothing more comes from then on:
-QUIET_SINCE: Final = 8.0  # its offset is committed no more, and must stay
-TOPICS: Final = {"orders": 4, "payments": 3}  # that are there from beginning to end

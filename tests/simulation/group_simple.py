@@ -1,7 +1,9 @@
-"""Those of a world of groups who are no members: one who looks, one who commits without a group.
+"""Those of a world of groups who are no members: who writes, who looks, who commits without a group.
 
-The simple committer has a topic of its own that it deletes and makes again. Topics are told apart
-by their ids: what was committed to the one that is gone must never be seen as the new one's.
+The supplier writes the records that members go forward by, so that committed offsets can be held
+against the ends of logs. The simple committer has a topic of its own that it deletes and makes again.
+Topics are told apart by their ids: what was committed to the one that is gone must never be seen as
+the new one's.
 """
 
 from __future__ import annotations
@@ -13,17 +15,22 @@ from typing import Any, Final
 
 import trio
 
+from rafka.client.model import TopicPartition
 from rafka.errors import ErrorCode
+from rafka.records.build import build
+from rafka.records.record import Record
 from rafka.types import TopicId
 from rafka.wire.apis.delete_topics import DELETE_TOPICS
 from rafka.wire.apis.describe_groups import DESCRIBE_GROUPS
+from rafka.wire.apis.list_offsets import LIST_OFFSETS
 from rafka.wire.apis.offset_commit import OFFSET_COMMIT
 from rafka.wire.apis.offset_fetch import OFFSET_FETCH
+from rafka.wire.apis.produce import PRODUCE
 
 from . import group_wire as wires
 from .clients import CODES, Client, Topic, create_topic
-from .group_history import Committed, Fetched, GroupHistory, Place, Told
-from .group_member import TOPICS
+from .group_history import Committed, Fetched, GroupHistory, LogEnd, Place, Told
+from .group_profile import TOPICS
 from .group_wire import Who
 from .history import History
 from .wire_client import GONE, Connect
@@ -32,6 +39,8 @@ GROUP: Final = "simple"
 TOPIC: Final = "passing"
 PARTITIONS: Final = 2
 BY_ID_SINCE: Final = 6  # DeleteTopics
+BY_NAME: Final = 9  # a version of Produce
+RECORD: Final = Record(0, 0, None, b"", [])
 
 
 class _Bystander(Client):
@@ -53,8 +62,37 @@ class _Bystander(Client):
         }
 
 
+class Supplier(_Bystander):
+    """Writes records to all topics that stay, about as many as the members of a group can process."""
+
+    async def run(self) -> None:
+        while True:
+            for topic, count in TOPICS.items():
+                sizes = [self.dice.choice((1, 1, 3)) for _ in range(count)]
+                await self.insist(partial(self._write, topic, sizes))
+            await trio.sleep(self.dice.expovariate(1 / 0.5))
+
+    async def _write(self, topic: str, sizes: Sequence[int]) -> bool | None:
+        """What was not acknowledged is written again, and may be there twice: nobody reads it."""
+        named = PRODUCE.Request.TopicData
+        data = [
+            named.PartitionData(index=number, records=build([RECORD] * size))
+            for number, size in enumerate(sizes)
+        ]
+        request = PRODUCE.Request(
+            acks=-1, timeout_ms=3000, topic_data=[named(name=topic, partition_data=data)]
+        )
+        answered = (await self.wire.ask(PRODUCE, BY_NAME, request)).responses[0].partition_responses
+        for result in answered:
+            if result.error_code == ErrorCode.NONE:
+                tp = TopicPartition(topic, result.index)
+                after = result.base_offset + sizes[result.index]
+                self.groups.written[tp] = max(after, self.groups.written.get(tp, 0))
+        return True if all(result.error_code == ErrorCode.NONE for result in answered) else None
+
+
 class Observer(_Bystander):
-    """Asks now and then who is in the groups, and how far they have come."""
+    """Asks now and then who is in the groups, how far they have come, and where the logs end."""
 
     async def run(self, groups: Sequence[str]) -> None:
         while True:
@@ -64,13 +102,15 @@ class Observer(_Bystander):
                     await self._describe(groups)
                 else:
                     await self.look_up(self.dice.choice(groups))
+                    await self._ask_ends()
             except GONE:
                 await self.wire.hang_up()
 
     async def audit(self, groups: Sequence[str]) -> None:
-        """Look up every group's offsets once more, until there is an answer."""
+        """Look up every group's offsets and every log's end once more, until there is an answer."""
         for group in groups:
             await self.insist(partial(self.look_up, group))
+        await self.insist(self._ask_ends)
         await self.wire.hang_up()
 
     async def look_up(self, group: str) -> bool | None:
@@ -90,6 +130,27 @@ class Observer(_Bystander):
                 said = self.said(begun, 0, group)
                 place = Place(topic, partition)
                 self.groups.fetches.append(Fetched(**said, place=place, offset=offset, mark=mark))
+        return True
+
+    async def _ask_ends(self) -> bool | None:
+        asked = LIST_OFFSETS.Request.Topics
+        topics = [
+            asked(
+                name=name,
+                partitions=[asked.Partitions(partition_index=n, timestamp=-1) for n in range(count)],
+            )
+            for name, count in TOPICS.items()
+        ]
+        begun = trio.current_time()
+        request = LIST_OFFSETS.Request(replica_id=-1, topics=topics)
+        reply = await self.wire.ask(LIST_OFFSETS, self.dice.choice(LIST_OFFSETS.versions), request)
+        found = [(topic.name, one) for topic in reply.topics for one in topic.partitions]
+        if any(one.error_code for _, one in found):
+            return None
+        for name, one in found:
+            place = Place(name, one.partition_index)
+            ended = trio.current_time()
+            self.groups.ends.append(LogEnd(place=place, begun=begun, ended=ended, offset=one.offset))
         return True
 
     async def _describe(self, groups: Sequence[str]) -> None:

@@ -37,8 +37,9 @@ from rafka.storage.backend import LogBackend
 from .broker_world import Scenario, config_of, small_segments, supervise, unleash
 from .clients import Client, create_topic
 from .group_history import Ending, GroupHistory, Place
-from .group_member import TOPICS, Member, Profile
-from .group_simple import Observer, SimpleCommitter
+from .group_member import Member
+from .group_profile import TOPICS, Profile
+from .group_simple import Observer, SimpleCommitter, Supplier
 from .history import History
 from .kit.machine import Machine
 from .kit.net import SimNet
@@ -185,6 +186,8 @@ class _World:
                 slot = self._slot(group, number, dice)
                 self.slots.append(slot)
                 world.start_soon(self._inhabit, slot, connect, name=slot.name)
+        supplier = Supplier("supplier", connect, self.chance.stream("supplier"), self.history)
+        world.start_soon(supplier.run, name="supplier")
         for name, someone in (("observer", Observer), ("simple", SimpleCommitter)):
             one = someone(name, connect, self.chance.stream(name), self.history)
             world.start_soon(one.run, GROUPS, name=name)
@@ -210,6 +213,7 @@ class _World:
         if steady and static:
             # Range says the same in every life. A sticky member that has forgotten says something else.
             profile = attrs.evolve(profile, assignors=("range",))
+        self.history.longest_session = max(self.history.longest_session, profile.session_s)
         self.history.longest_rebalance = max(self.history.longest_rebalance, profile.rebalance_s)
         return _Slot(f"{group}-{number}", profile, self.scenario.lifetime_s if static or not steady else inf)
 
