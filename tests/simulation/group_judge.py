@@ -4,45 +4,43 @@ The anomalies, by the numbers of the list that they were taken from:
 
     G0 astonishing answer    a code that a right coordinator never gives; clients say which
     G1 lost offset           the committed offset is no linearizable register
-    G2 phantom offset        an offset was fetched that nobody committed, or that was refused
+    G2 phantom offset        an offset was fetched that nobody committed, or that was refused; or it lies
+                             beyond the end of the log
     G3 two owners            two members of one generation were assigned one partition
     G4 two owners at a time  a partition was taken over from one who was still within its session
-    G5 stale commit          a commit was taken although a later generation had been synced
+    G5 stale commit          a commit was taken although a later generation was known, or from a stranger
     G6 generation used twice two generations of one number, or a later one with a lower number
     G7 leader                two leaders, a roll that does not fit, shares that the leader did not give
     G8 not covered           all is calm, and a partition has no owner, or two
-    G9 stale heartbeat       as G5, of a heartbeat
+    G9 stale heartbeat       as G5, of a heartbeat, or one in a generation that never formed
     G10 not fenced           the older of two with one instance id went on
-    G11 liveness             a join or sync was never answered; a rebalance for no reason
+    G11 liveness             something was answered too late, or never; a rebalance for no reason
     G12 skipped              an offset was committed that nobody had come to by processing
     G14 old topic's offset   what was committed to a deleted topic was fetched again
     G15 gone, yet there      a member that had left, or was told so, is in the group again
 
 G13, offsets that go too soon, is a case of G1 here: none of these groups is idle for long enough.
+Registers of offsets are judged in `group_registers`, and what takes too long in `group_liveness`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 
-from .group_history import Asked, Committed, GroupHistory, Joined, Ownership, Place, Synced
+from .group_facts import Facts, Findings, Generation
+from .group_history import Asked, Committed, GroupHistory, Joined, Place
+from .group_liveness import calm_generations, late_answers, restless, steady_generations
 from .group_registers import lost_offsets
 
 UNKNOWN_MEMBER_ID: Final = 25
-PARTITION: Final = 4.0  # virtual seconds that one lasts, at most
-ANSWERED_WITHIN: Final = 6.0  # virtual seconds, beyond the longest rebalance timeout and all silences
-
-_UUID: Final = len("-00000000-0000-0000-0000-000000000000")
-
-Findings: TypeAlias = Iterator[tuple[str, str]]
-Generation: TypeAlias = tuple[str, int]
+UNDER_WAY: Final = 5.0  # virtual seconds, for which what nobody waits for any more may go on
 
 
 @attrs.frozen
@@ -72,7 +70,7 @@ class GroupVerdict:
 
 
 def judge_groups(history: GroupHistory) -> GroupVerdict:
-    facts = _Facts(history)
+    facts = Facts(history)
     anomalies: dict[str, list[str]] = defaultdict(list)
     for rule in _RULES:
         for kind, witness in rule(facts):
@@ -87,68 +85,32 @@ def judge_groups(history: GroupHistory) -> GroupVerdict:
     )
 
 
-class _Facts:
-    """The history, indexed once for all rules."""
-
-    def __init__(self, history: GroupHistory) -> None:
-        self.history = history
-        self.joins = [one for one in history.joins if one.ok]
-        self.syncs = [one for one in history.syncs if one.ok]
-        self.asked: list[Asked] = [
-            *history.joins,
-            *history.syncs,
-            *history.beats,
-            *history.commits,
-            *history.leaves,
-        ]
-        self.joins_of: dict[Generation, list[Joined]] = defaultdict(list)
-        for join in self.joins:
-            self.joins_of[join.group, join.generation].append(join)
-        self.syncs_of: dict[Generation, list[Synced]] = defaultdict(list)
-        for sync in self.syncs:
-            self.syncs_of[sync.group, sync.generation].append(sync)
-        self.instances: dict[str, str | None] = {}
-        for join in self.joins:
-            self.instances[join.member_id] = join.instance
-            self.instances.update(join.roll)
-        self.static = {join.instance for join in history.joins if join.instance is not None}
-
-    def identity(self, member_id: str) -> str:
-        """Who that is, whatever the id of the moment: a static member keeps its instance id.
-
-        An id that nobody was told of but as somebody else's begins with the instance id.
-        """
-        made_for = member_id[:-_UUID]
-        return self.instances.get(member_id) or (made_for if made_for in self.static else member_id)
-
-    def replaced(self, old: Ownership, by: float) -> bool:
-        """Whether another than this client may have come in with its instance id by then."""
-        own = [join.begun for join in self.history.joins if join.client == old.client]
-        return any(
-            join.instance == old.instance and join.client != old.client and min(own) < join.begun < by
-            for join in self.history.joins
-        )
-
-    def synced_beyond(self, group: str) -> Callable[[float], int]:
-        """The highest generation that anybody had synced by a given time."""
-        syncs = sorted((s.ended, s.generation) for s in self.syncs if s.group == group)
-        times, highest = [], [-1]
-        for ended, generation in syncs:
-            times.append(ended)
-            highest.append(max(highest[-1], generation))
-        return lambda at: highest[bisect_left(times, at)]
-
-
-def _astonishing(facts: _Facts) -> Findings:
+def _astonishing(facts: Facts) -> Findings:
     for surprise in facts.history.surprises:
         yield "G0", surprise
 
 
-def _offsets(facts: _Facts) -> Findings:
+def _offsets(facts: Facts) -> Findings:
     yield from lost_offsets(facts.history)
 
 
-def _two_owners(facts: _Facts) -> Findings:
+def _beyond_the_end(facts: Facts) -> Findings:
+    """Whoever commits has been there, and logs do not become shorter."""
+    commits: dict[Place, list[Committed]] = defaultdict(list)
+    for commit in facts.history.commits:
+        if commit.ok:
+            commits[commit.place].append(commit)
+    for look in facts.history.ends:
+        for commit in commits[look.place]:
+            if commit.begun <= look.begun and commit.offset > look.offset:
+                yield (
+                    "G2",
+                    f"{commit.mark} of {commit.group} is {commit.offset} of {look.place}, whose log ended"
+                    f" with {look.offset} at {look.ended:.4f} s",
+                )
+
+
+def _two_owners(facts: Facts) -> Findings:
     for (group, generation), syncs in facts.syncs_of.items():
         owners: dict[object, str] = {}
         for sync in syncs:
@@ -161,7 +123,7 @@ def _two_owners(facts: _Facts) -> Findings:
                     )
 
 
-def _two_at_a_time(facts: _Facts) -> Findings:
+def _two_at_a_time(facts: Facts) -> Findings:
     heard: dict[str, list[float]] = defaultdict(list)
     for one in facts.asked:
         if one.ok:
@@ -190,20 +152,27 @@ def _two_at_a_time(facts: _Facts) -> Findings:
                     )
 
 
-def _stale(facts: _Facts) -> Findings:
-    for group in sorted({sync.group for sync in facts.syncs}):
-        beyond = facts.synced_beyond(group)
-        for kind, some in (("G5", facts.history.commits), ("G9", facts.history.beats)):
-            for one in some:
-                if one.group == group and one.ok and one.generation < beyond(one.begun):
-                    yield (
-                        kind,
-                        f"{one.client} in generation {one.generation} of {group}, asked {one.begun:.4f} s,"
-                        f" when {beyond(one.begun)} had been synced",
-                    )
+def _stale(facts: Facts) -> Findings:
+    for kind, some in (("G5", facts.history.commits), ("G9", facts.history.beats)):
+        for one in some:
+            if not one.ok or one.generation < 0:
+                continue
+            latest = facts.told_by(one.group, one.begun)
+            if one.generation < latest:
+                yield (
+                    kind,
+                    f"{one.client} in generation {one.generation} of {one.group}, asked {one.begun:.4f} s,"
+                    f" when {latest} was known",
+                )
+            if facts.identity(one.member_id) not in facts.members_of[one.group, one.generation]:
+                yield (
+                    kind,
+                    f"{one.member_id!r} was granted what it asked at {one.begun:.4f} s, and is not known to"
+                    f" have been in generation {one.generation} of {one.group}",
+                )
 
 
-def _generations(facts: _Facts) -> Findings:
+def _generations(facts: Facts) -> Findings:
     """Who joined first in a generation came after all lower ones were there, and before all higher ones."""
     first_told: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
     for (group, generation), joins in facts.joins_of.items():
@@ -223,17 +192,17 @@ def _generations(facts: _Facts) -> Findings:
         for (low, begun, _), (high, _, ended) in pairwise(told):
             if begun > ended:
                 yield "G6", f"{low} of {group} was first asked for at {begun:.4f} s, after {high} was told"
-        beyond = facts.synced_beyond(group)
-        for join in facts.joins:
-            if join.group == group and join.generation < beyond(join.begun):
-                yield (
-                    "G6",
-                    f"{join.client} joined {join.generation} of {group}, asked {join.begun:.4f} s,"
-                    f" when {beyond(join.begun)} had been synced",
-                )
+    for join in facts.joins:
+        latest = facts.told_by(join.group, join.begun)
+        if join.generation < latest:
+            yield (
+                "G6",
+                f"{join.client} joined {join.generation} of {join.group}, asked {join.begun:.4f} s,"
+                f" when {latest} was known",
+            )
 
 
-def _leaders(facts: _Facts) -> Findings:
+def _leaders(facts: Facts) -> Findings:
     given: dict[Generation, list[dict[str, bytes]]] = defaultdict(list)
     for sync in facts.history.syncs:
         if sync.given is not None:
@@ -251,7 +220,26 @@ def _leaders(facts: _Facts) -> Findings:
                 yield "G7", f"{who} joined generation {generation} of {group}, whose roll is {sorted(roll)}"
 
 
-def _coverage(facts: _Facts) -> Findings:
+def _strangers_on_the_roll(facts: Facts) -> Findings:
+    """A dynamic member is on it only if it asked for this generation, though it may not have heard so."""
+    unheard: dict[str, list[Joined]] = defaultdict(list)
+    for join in facts.history.joins:
+        if join.code is None:
+            unheard[join.group].append(join)
+    for (group, generation), joins in facts.joins_of.items():
+        rolls = [join for join in joins if join.roll]
+        told = min((join.ended for join in rolls), default=inf)
+        since = facts.formed_after(group, generation - 1)
+        heard = {join.member_id for join in joins}
+        for name in sorted({name for join in rolls for name, instance in join.roll if instance is None}):
+            if name not in heard and not any(
+                join.begun <= told and since <= join.ended + UNDER_WAY and facts.may_be(join, name)
+                for join in unheard[group]
+            ):
+                yield "G7", f"{name} is on the roll of {generation} of {group}, and never joined it"
+
+
+def _coverage(facts: Facts) -> Findings:
     for look in facts.history.endings:
         owners = defaultdict(set)
         for own in facts.history.owned:
@@ -267,7 +255,7 @@ def _coverage(facts: _Facts) -> Findings:
                 )
 
 
-def _fencing(facts: _Facts) -> Findings:
+def _fencing(facts: Facts) -> Findings:
     granted: dict[str, list[Asked]] = defaultdict(list)
     for one in facts.asked:
         if one.ok and facts.instances.get(one.member_id):
@@ -291,39 +279,7 @@ def _fencing(facts: _Facts) -> Findings:
                     )
 
 
-def _liveness(facts: _Facts) -> Findings:
-    history = facts.history
-    longest = history.longest_rebalance + ANSWERED_WITHIN
-    for one in (*history.joins, *history.syncs):
-        if one.code is None and one.ended - one.begun > longest + _silence(history, one):
-            yield "G11", f"what {one.client} asked at {one.begun:.4f} s was not answered by {one.ended:.4f} s"
-    for group, (since, until) in history.steady.items():
-        before = max((j.generation for j in facts.joins if j.group == group and j.ended <= since), default=0)
-        for join in facts.joins:
-            if join.group == group and since < join.ended <= until and join.generation > before:
-                yield "G11", f"generation {join.generation} of {group} at {join.ended:.4f} s, for no reason"
-
-
-def _silence(history: GroupHistory, one: Asked) -> float:
-    """For how long at most the network was partitioned while it was asked."""
-    times = [at for at, fault in history.faults if fault == "partition"]
-    return sum(max(0.0, min(one.ended, at + PARTITION) - max(one.begun, at)) for at in times)
-
-
-def _calm_generations(facts: _Facts) -> Findings:
-    for look in facts.history.endings:
-        if not look.calm:
-            continue
-        formed = {
-            join.generation
-            for join in facts.joins
-            if join.group == look.group and look.since < join.ended <= look.due_at
-        }
-        if formed:
-            yield "G11", f"{sorted(formed)} of {look.group} since {look.since:.4f} s, when all was calm"
-
-
-def _skipped(facts: _Facts) -> Findings:
+def _skipped(facts: Facts) -> Findings:
     reached: dict[tuple[str, Place], int] = defaultdict(int)
     work: list[tuple[float, int, object]] = []
     for done in facts.history.processed:
@@ -342,7 +298,7 @@ def _skipped(facts: _Facts) -> Findings:
         reached[key] = max(reached[key], one.after)  # type: ignore[attr-defined]
 
 
-def _gone_yet_there(facts: _Facts) -> Findings:
+def _gone_yet_there(facts: Facts) -> Findings:
     gone: dict[str, float] = {}
 
     def note(member_id: str, at: float) -> None:
@@ -368,18 +324,22 @@ def _gone_yet_there(facts: _Facts) -> Findings:
                 yield "G15", f"{name} is on the roll of {generation} of {group}, gone {gone[name]:.4f} s"
 
 
-_RULES: Iterable[Callable[[_Facts], Findings]] = (
+_RULES: Iterable[Callable[[Facts], Findings]] = (
     _astonishing,
     _offsets,
+    _beyond_the_end,
     _two_owners,
     _two_at_a_time,
     _stale,
     _generations,
     _leaders,
+    _strangers_on_the_roll,
     _coverage,
     _fencing,
-    _liveness,
-    _calm_generations,
+    late_answers,
+    steady_generations,
+    calm_generations,
+    restless,
     _skipped,
     _gone_yet_there,
 )

@@ -7,6 +7,7 @@ from itertools import permutations
 from math import inf
 from random import Random
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import attrs
 import pytest
@@ -16,12 +17,14 @@ from rafka.client.model import TopicPartition
 
 from .group_history import (
     Beat,
+    Change,
     Committed,
     Ending,
     Fetched,
     GroupHistory,
     Joined,
     Left,
+    LogEnd,
     Ownership,
     Place,
     Processed,
@@ -56,7 +59,8 @@ def place_and_offset(offset: int) -> dict[str, Any]:
 
 def right() -> GroupHistory:
     """Two members make a generation and share two partitions; one goes, and the other has both."""
-    history = GroupHistory(longest_rebalance=6.0)
+    history = GroupHistory(longest_rebalance=6.0, longest_session=6.0)
+    history.changes.append(Change(group="g", at=0, what="ann is born"))
     shares = {"ann": write_assignment([TP]), "bob": write_assignment([OTHER])}
     both = {"bob": write_assignment([TP, OTHER])}
     roll = (("ann", None), ("bob", None))
@@ -81,6 +85,7 @@ def right() -> GroupHistory:
     history.beats += [Beat(**asked("bob", 2, 2.1)), Beat(**asked("bob", 6, 6.1, generation=2))]
     history.leaves.append(Left(**asked("ann", 2.9, 3)))
     history.fetches += [fetch("", 1.2, 1.3), fetch("ann/1", 5.2, 5.3)]
+    history.ends.append(LogEnd(place=PLACE, begun=2, ended=2.1, offset=1))
     history.told.append(Told(group="g", begun=7, ended=7.1, state="Stable", members=("bob",)))
     wanted = frozenset({TP, OTHER})
     history.endings.append(
@@ -113,8 +118,11 @@ def test_an_answer_that_astonished_somebody_is_told() -> None:
         (lambda h: h.fetches.append(fetch("", 6, 6.1)), "G1"),
         (lambda h: h.fetches.append(fetch("nobody/1", 6, 6.1)), "G2"),
         (lambda h: h.fetches.append(fetch("ann/1", 6, 6.1, offset=2)), "G2"),
+        (lambda h: h.ends.append(LogEnd(place=PLACE, begun=6, ended=7, offset=0)), "G2"),
         (lambda h: h.commits.append(commit("ann/2", 6, 6.1, generation=1)), "G5"),
+        (lambda h: h.commits.append(commit("ann/2", 5.05, 5.08, generation=1)), "G5"),
         (lambda h: h.beats.append(Beat(**asked("bob", 6, 6.1, generation=1))), "G9"),
+        (lambda h: h.beats.append(Beat(**asked("bob", 6, 6.1, generation=3))), "G9"),
         (lambda h: h.joins.append(Joined(**asked("eve", 6, 7, generation=2), leader="eve")), "G6"),
         (lambda h: h.joins.append(Joined(**asked("eve", 6, 7, generation=1), leader="ann")), "G6"),
         (lambda h: h.joins.append(Joined(**asked("eve", 4, 5, generation=2), leader="bob")), "G7"),
@@ -132,6 +140,148 @@ def test_each_anomaly_is_found(change: Any, anomaly: str) -> None:
     change(history)
 
     assert anomaly in found(history)
+
+
+@pytest.mark.parametrize("who", ["eve", "", "ann"])
+def test_a_commit_of_somebody_who_is_not_in_the_generation_is_found(who: str) -> None:
+    """Ann was in the one before."""
+    history = right()
+    history.commits.append(commit("eve/1", 6, 6.1, member_id=who, generation=2))
+    history.leaves.clear()
+
+    assert found(history) == {"G5"}
+
+
+def test_a_generation_is_void_in_which_nobody_had_synced_when_the_broker_died() -> None:
+    """CG-147: the one before goes on."""
+    history = right()
+    history.beats.append(Beat(**asked("ann", 5.05, 5.08)))
+    history.leaves.clear()
+    assert found(history) == {"G9"}
+
+    history.faults.append((5.06, "kill"))
+    assert found(history) == set()
+
+
+def test_a_commit_of_nobody_in_no_generation_is_another_matter() -> None:
+    """A group without members takes it from anybody."""
+    history = right()
+    history.commits.append(commit("eve/1", 6, 6.1, member_id="", generation=-1))
+
+    assert found(history) == set()
+
+
+# --- rolls -------------------------------------------------------------------------------
+
+
+def eve(begun: float, ended: float, **more: Any) -> Joined:
+    """A join that was not answered."""
+    return Joined(**asked("eve", begun, ended, code=None) | more)
+
+
+def with_eve_on_the_second_roll(instance: str | None = None, member_id: str = "eve") -> GroupHistory:
+    history = right()
+    history.joins[2] = attrs.evolve(history.joins[2], roll=(("bob", None), (member_id, instance)))
+    return history
+
+
+def test_a_member_that_is_on_the_roll_and_never_joined_is_found() -> None:
+    assert found(with_eve_on_the_second_roll()) == {"G7"}
+
+
+def test_a_static_member_may_be_on_the_roll_without_having_joined() -> None:
+    """It is kept until its session ends."""
+    assert found(with_eve_on_the_second_roll("i")) == set()
+
+
+@pytest.mark.parametrize("begun", [-20.0, 3.0])
+def test_a_member_that_did_not_hear_that_it_joined_may_be_on_the_roll_that_was_made_next(
+    begun: float,
+) -> None:
+    """The first generation was asked for at 0 s. What was given up long before was over by then."""
+    history = with_eve_on_the_second_roll()
+    history.joins.append(eve(begun, begun + 1))
+
+    assert found(history) == (set() if begun > 0 else {"G7"})
+
+
+@pytest.mark.parametrize("client", ["eve", "bob"])
+def test_an_id_that_nobody_was_told_of_belongs_to_the_client_that_it_begins_with(client: str) -> None:
+    history = with_eve_on_the_second_roll(member_id=f"eve-{UUID(int=7)}")
+    history.joins.append(eve(3, 4, client=client, member_id=""))
+
+    assert found(history) == (set() if client == "eve" else {"G7"})
+
+
+def test_a_member_that_joined_the_generation_before_has_to_join_again() -> None:
+    history = right()
+    history.joins[2] = attrs.evolve(history.joins[2], roll=(("bob", None), ("ann", None)))
+    history.leaves.clear()
+
+    assert found(history) == {"G7"}
+
+
+# --- answers in time, and no more generations than there are reasons -----------------------
+
+
+@pytest.mark.parametrize("code", [0, 27, None])
+@pytest.mark.parametrize(("took", "late"), [(9.9, False), (10.1, True)])
+def test_a_join_is_answered_within_the_rebalance_timeout(code: int | None, took: float, late: bool) -> None:
+    history = right()
+    said = asked("bob", 4, 4 + took, generation=2, code=code)
+    history.joins.append(Joined(**said, leader="bob", protocol="range"))
+
+    assert found(history) == ({"G11"} if late else set())
+
+
+@pytest.mark.parametrize("code", [0, 27, None])
+@pytest.mark.parametrize(("took", "late"), [(3.9, False), (4.1, True)])
+def test_a_heartbeat_is_answered_at_once(code: int | None, took: float, late: bool) -> None:
+    history = right()
+    history.beats.append(Beat(**asked("bob", 5.2, 5.2 + took, generation=2, code=code)))
+
+    assert found(history) == ({"G11"} if late else set())
+
+
+def test_a_commit_and_a_farewell_are_answered_at_once() -> None:
+    slow_commit, slow_farewell = right(), right()
+    slow_commit.commits.append(commit("bob/1", 6, 11, member_id="bob", generation=2, code=None))
+    slow_farewell.leaves.append(Left(**asked("bob", 6, 11, generation=2, code=None)))
+
+    assert found(slow_commit) == found(slow_farewell) == {"G11"}
+
+
+def test_nobody_is_answered_while_the_network_is_partitioned() -> None:
+    history = right()
+    history.faults.append((5, "partition"))
+    history.beats.append(Beat(**asked("bob", 5.2, 10, generation=2)))
+
+    assert found(history) == set()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_one_change_accounts_for_two_generations(count: int) -> None:
+    """Wherever they are: the first changes were over long before."""
+    history = right()
+    history.changes.append(Change(group="g", at=100, what="bob lost an answer"))
+    history.changes.append(Change(group="other", at=100, what="ann is born"))
+    for number in range(3, 3 + count):
+        begun = 100.0 + number
+        said = asked("bob", begun, begun + 0.5, generation=number)
+        history.joins.append(Joined(**said, leader="bob", roll=(("bob", None),)))
+
+    assert found(history) == ({"G11"} if count > 2 else set())
+
+
+def test_a_generation_without_any_change_is_found() -> None:
+    history = right()
+    said = asked("bob", 100, 101, generation=3)
+    history.joins.append(Joined(**said, leader="bob", roll=(("bob", None),)))
+
+    assert found(history) == {"G11"}
+
+
+# --- ownership -----------------------------------------------------------------------------
 
 
 def test_two_members_with_one_partition_are_found() -> None:
@@ -185,7 +335,7 @@ def test_the_older_of_two_with_one_instance_id_is_found_if_it_goes_on() -> None:
 def test_an_offset_of_a_deleted_topic_is_found() -> None:
     place = Place("passing", 0, "aa")
     history = GroupHistory(deleted={"aa": 3.0})
-    history.commits.append(commit("ann/1", 1, 2, place=place))
+    history.commits.append(commit("ann/1", 1, 2, place=place, generation=-1))
     history.fetches.append(fetch("ann/1", 4, 5, place=Place("passing", 0, "bb")))
 
     assert found(history) == {"G14"}
