@@ -7,4 +7,5 @@
 * `group_world.py` puts members of groups into a world: `group_member.py` is one, `group_history.py`
   is what they saw, `group_judge.py` holds it against what a coordinator promises, and `group_bugs.py`
   shows that the judge can see.
+* `test_bugs.py` looks after all the bugs that are planted: each still has a place to stand in.
 """

@@ -1,19 +1,23 @@
 """Bugs of coordinators to plant, each for one run: ways in which groups have really gone wrong.
 
 A judge who has never found anything proves nothing. Every bug here has to be found within a
-hundred seeds, by one of the worlds of groups.
+hundred seeds, by the judge of one of the worlds of groups: that a broker merely dies of it will not do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from math import inf
 from typing import Any, Final
 from unittest import mock
 
 from rafka.broker.coordinator import Coordinator
+from rafka.broker.held import Held
+from rafka.env.sim_disk import SimFile
 from rafka.errors import ErrorCode, KafkaError
-from rafka.machines.groups import commits, expiry, heartbeat, restart, sync
+from rafka.machines.groups import commits, expiry, heartbeat, rebalance, restart, sync
 from rafka.machines.groups.core import Core
 from rafka.machines.groups.facts import GenerationBegun, MembersRemoved, StaticMemberReplaced
 from rafka.machines.groups.model import Decision
@@ -23,6 +27,8 @@ from rafka.machines.groups.sessions import Sessions
 from rafka.storage.journal import Journal
 
 Bug = Callable[[], AbstractContextManager[object]]
+
+EVERY: Final = 7  # of so many answers, one is dropped
 
 
 def _in_place_of(owner: Any, name: str, wrong: Any) -> Bug:
@@ -39,14 +45,31 @@ def _never_written(*kinds: type) -> Bug:
     return lambda: mock.patch.object(Journal, "put", forgetful)
 
 
-async def _answer_at_once(coordinator: Coordinator, decision: Any) -> None:
-    """Who commits or joins is answered while the facts are still on their way to the disk."""
-    if decision.facts:
-        coordinator._journal.put(decision.facts)
-    for reply in decision.replies:
-        reply.to.send_nowait(reply.answer)
-    if decision.facts and not coordinator._journal.at_once:
-        await coordinator._journal.settled()
+@contextmanager
+def _rounds_answered_at_once() -> Iterator[None]:
+    """Who joins or syncs is answered while the facts are still on their way to the disk."""
+    keep = Coordinator._journal_and_answer
+
+    async def hasty(coordinator: Coordinator, decision: Any) -> None:
+        replies, decision.replies = decision.replies, []
+        await coordinator._held.tell((reply.to, reply.answer) for reply in replies)
+        await keep(coordinator, decision)
+
+    with mock.patch.object(Coordinator, "_journal_and_answer", hasty):
+        yield
+
+
+@contextmanager
+def _some_held_answers_dropped() -> Iterator[None]:
+    """Whoever commits while the disk is busy may wait for ever."""
+    hold, held = Held.hold, count(1)
+
+    def careless(answers: Held, waiter: Any, answer: object) -> None:
+        if next(held) % EVERY:
+            hold(answers, waiter, answer)
+
+    with mock.patch.object(Held, "hold", careless):
+        yield
 
 
 def _any_generation(core: Core[Any], op: Any, now: Any) -> None:
@@ -124,8 +147,24 @@ def _all_kept(core: Core[Any], now: Any) -> Any:
 
 @contextmanager
 def _forming_without_the_rest() -> Iterator[None]:
-    """The first to rejoin forms the next generation alone, with all others still in the roster."""
+    """The first to rejoin forms the next generation alone: all others are out."""
     with mock.patch.object(Core, "all_joined", property(lambda core: core.joined > 0)):
+        yield
+
+
+@contextmanager
+def _forming_with_the_absent() -> Iterator[None]:
+    """The first to rejoin forms the next generation, and whoever has not is in it all the same."""
+    complete = rebalance.complete_join
+
+    def lenient(core: Core[Any], now: Any, out: Any) -> None:
+        if core.joined:
+            core.join_until, core.gathering = inf, False
+            rebalance._form(core, now, out)
+        else:
+            complete(core, now, out)
+
+    with _forming_without_the_rest(), mock.patch.object(rebalance, "complete_join", lenient):
         yield
 
 
@@ -161,11 +200,26 @@ def _live_groups_age() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _records_are_not_synced() -> Iterator[None]:
+    """Nor is what says how far they are: members may commit what a loss of power takes away again."""
+    sync = SimFile.sync
+
+    def lying(file: SimFile) -> None:
+        if not file._path.startswith(("/data/topics/", "/data/checkpoint")):
+            sync(file)
+
+    with mock.patch.object(SimFile, "sync", lying):
+        yield
+
+
 GROUP_BUGS: Final[Mapping[str, Bug]] = {
     "generations are not durable": _never_written(GenerationBegun),
     "removals are not durable": _never_written(MembersRemoved),
     "new ids of static members are not durable": _never_written(StaticMemberReplaced),
-    "answers do not wait for the journal": _in_place_of(Coordinator, "_journal_and_answer", _answer_at_once),
+    "answers do not wait for the journal": _rounds_answered_at_once,
+    "held answers do not wait for the journal": _in_place_of(Coordinator, "_hold", lambda _, answer: answer),
+    "some held answers are dropped": _some_held_answers_dropped,
     "commits are taken in any generation": _in_place_of(commits, "check_commit", _any_generation),
     "commits are taken from anybody": _in_place_of(commits, "check_commit", _anybody),
     "heartbeats are taken in any generation": _heartbeats_of_any_generation,
@@ -175,7 +229,9 @@ GROUP_BUGS: Final[Mapping[str, Bug]] = {
     "static members are not fenced": _in_place_of(Roster, "identify", _not_fenced),
     "members do not outlive a restart": _in_place_of(restart, "resume", _all_kept),
     "a generation forms without the rest": _forming_without_the_rest,
+    "a generation forms with those who did not join": _forming_with_the_absent,
     "snapshots hold no offsets": _in_place_of(Offsets, "facts", lambda offsets: iter(())),
     "offsets are kept by the names of topics": _offsets_by_name,
     "offsets of live groups expire": _live_groups_age,
+    "records are not synced": _records_are_not_synced,
 }

@@ -78,4 +78,4 @@ def test_many_more_seeds(seed: int) -> None:
 @pytest.mark.parametrize("name", BROKER_BUGS)
 def test_a_planted_bug_is_found_within_a_hundred_seeds(name: str) -> None:
     with BROKER_BUGS[name]():
-        assert any(trial(seed, world).finding for seed in range(100))
+        assert any(trial(seed, world).judged for seed in range(100))

@@ -74,4 +74,4 @@ def test_many_more_seeds(seed: int, scenario: Callable[[], GroupScenario]) -> No
 @pytest.mark.parametrize("name", GROUP_BUGS)
 def test_a_planted_bug_is_found_within_a_hundred_seeds(name: str) -> None:
     with GROUP_BUGS[name]():
-        assert any(trial(seed, scenario).finding for seed in PLANTED for scenario in (rough(), steady()))
+        assert any(trial(seed, scenario).judged for seed in PLANTED for scenario in (rough(), steady()))

@@ -36,7 +36,12 @@ class Trial(Generic[V]):
     @property
     def finding(self) -> bool:
         """Whether anything came up that must not be."""
-        return self.broke is not None or bool(self.verdict and self.verdict.anomalies)
+        return self.broke is not None or self.judged
+
+    @property
+    def judged(self) -> bool:
+        """Whether it was the judge who found something. A world that broke is not judged."""
+        return bool(self.verdict and self.verdict.anomalies)
 
     def __str__(self) -> str:
         return f"seed {self.seed}, trace {self.trace}: {self.broke or self.verdict}"
