@@ -174,12 +174,12 @@ def _offsets_by_name() -> Iterator[None]:
 
     fetch = Offsets.fetch
 
-    def by_name(offsets: Offsets, topics: Any, require_stable: bool = False) -> Any:
+    def by_name(offsets: Offsets, topics: Any, require_stable: bool = False, room: Any = None) -> Any:
         for topic in topics or ():
             same = [known for known, kept in offsets._topics.items() if kept.name == topic.name]
             if same and topic.topic_id not in offsets._topics:
                 topic.topic_id = same[-1]
-        return fetch(offsets, topics, require_stable)
+        return fetch(offsets, topics, require_stable, room)
 
     with (
         mock.patch.object(Offsets, "fetch", by_name),
