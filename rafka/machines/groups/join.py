@@ -27,12 +27,18 @@ def check_join(op: JoinGroup, rules: GroupRules) -> None:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if not rules.min_session_ms <= op.session_timeout_ms <= rules.max_session_ms:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
-    names = op.protocol_type, op.group_instance_id or "", *[protocol.name for protocol in op.protocols]
-    if max(map(len, names)) > rules.max_name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a name of more than {rules.max_name} characters")
     if len(op.protocols) > rules.max_protocols:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "more protocols than a member may offer")
-    if sum([len(p.metadata) + len(p.name) for p in op.protocols]) > rules.max_metadata_bytes:
+    longest = max(len(op.protocol_type), len(op.group_instance_id or ""))
+    brought = 0
+    for protocol in op.protocols:
+        size = len(protocol.name)
+        brought += size + len(protocol.metadata)
+        if size > longest:
+            longest = size
+    if longest > rules.max_name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a name of more than {rules.max_name} characters")
+    if brought > rules.max_metadata_bytes:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "more metadata than a member may bring")
 
 

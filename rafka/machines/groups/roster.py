@@ -30,8 +30,17 @@ def names_of(protocols: Protocols) -> list[str]:
     return [name for name, _ in protocols]
 
 
+def same_names(some: Protocols, others: Protocols) -> bool:
+    if len(some) == len(others) == 1:  # as with most clients
+        return some[0][0] == others[0][0]
+    return names_of(some) == names_of(others)
+
+
 def size_of(protocols: Protocols) -> int:
-    return sum([len(name) + len(metadata) for name, metadata in protocols])
+    size = 0
+    for name, metadata in protocols:
+        size += len(name) + len(metadata)
+    return size
 
 
 def weight_of(protocols: Protocols) -> int:
@@ -114,7 +123,7 @@ class Roster(Generic[Token]):
     def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
         old, member.protocols = member.protocols, protocols
         self.weight += size_of(protocols) - size_of(old)
-        if names_of(old) != names_of(protocols):
+        if not same_names(old, protocols):
             self._count(old, -1)
             self._count(protocols, 1)
 

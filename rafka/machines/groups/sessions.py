@@ -18,15 +18,11 @@ _SLACK: Final = 64  # entries of names long gone that the heap may hold before i
 
 @attrs.define
 class Sessions:
+    next: float = inf  # when to ask for those that are due; never later than the first deadline
     _until: dict[str, float] = attrs.Factory(dict)
     _entry: dict[str, float] = attrs.Factory(dict)  # the one entry of a name that counts
     _heap: list[tuple[float, int, str]] = attrs.Factory(list)
     _pushed: int = 0  # makes equal times come out in the order in which they were set
-
-    @property
-    def next(self) -> float:
-        """When to ask for those that are due; never later than the first deadline."""
-        return self._heap[0][0] if self._heap else inf
 
     def arm(self, name: str, until: float) -> None:
         self._until[name] = until
@@ -52,6 +48,7 @@ class Sessions:
                 late.append(name)
             else:
                 self._push(name, until)
+        self._look()
         return late
 
     def _push(self, name: str, until: float) -> None:
@@ -60,6 +57,10 @@ class Sessions:
         heappush(self._heap, (until, self._pushed, name))
         if len(self._heap) > 2 * len(self._until) + _SLACK:
             self._sweep()
+        self._look()
+
+    def _look(self) -> None:
+        self.next = self._heap[0][0] if self._heap else inf
 
     def _sweep(self) -> None:
         self._entry = dict(self._until)

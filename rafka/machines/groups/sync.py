@@ -23,8 +23,8 @@ def sync(core: Core[Token], op: SyncGroup, token: Token, now: Moment) -> Decisio
     member = core.roster.identify(op.member_id, op.group_instance_id)
     if op.generation_id != core.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    if _differ(op.protocol_type, core.protocol_type) or _differ(op.protocol_name, core.protocol_name):
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if op.protocol_type is not None or op.protocol_name is not None:  # only newer clients say so
+        _check_protocol(core, op)
     out: Decision[Token] = Decision()
     if core.state is State.PREPARING:
         core.found_out(member, now)
@@ -38,6 +38,11 @@ def sync(core: Core[Token], op: SyncGroup, token: Token, now: Moment) -> Decisio
     if member.member_id == core.leader:
         _assign(core, op, now, out)
     return out
+
+
+def _check_protocol(core: Core[Token], op: SyncGroup) -> None:
+    if _differ(op.protocol_type, core.protocol_type) or _differ(op.protocol_name, core.protocol_name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def _differ(asked: str | None, ours: str | None) -> bool:
