@@ -101,6 +101,10 @@ class Broker:
             logger.exception("%s failed for %s", type(op).__name__, envelope.client_host)
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
+    def keep(self) -> None:
+        """Before replies leave."""
+        self._coordinator.keep()
+
     def close(self) -> None:
         """Answer whoever waits for something to happen: it will not happen here."""
         self.fetcher.close()

@@ -156,21 +156,33 @@ class Coordinator:
                 ahead.pop(letter.about, None)
 
     def _at_once(self, envelope: Envelope, op: Op[R]) -> R:
-        """A round for this alone."""
+        """A round for this alone; what it comes to is in the journal when the answer leaves: see `keep`."""
         caller = Caller(envelope.client_id, envelope.client_host)
         try:
             decision = self._handle(op, envelope.org_id, caller, NOBODY, self._now())
             if decision.facts:
-                self._journal.put(decision.facts)
+                self._journal.owe(decision.facts)
                 self._snapshots.look()
-        except Exception as error:  # memory is ahead of the journal: the task has to end, and all with it
-            self._failed = error
-            self._poke()
+        except Exception as error:
+            self._fail(error)
             raise
         if self._deadline() < self._wakes:
             self._poke()
         [reply] = decision.replies
         return reply.answer  # type: ignore[return-value]
+
+    def keep(self) -> None:
+        """Answers are about to leave: write what was decided for them, all in one batch."""
+        try:
+            self._journal.pay()
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        """Memory is ahead of the journal: the task has to end, and all with it."""
+        self._failed = error
+        self._poke()
 
     def _hold(self, answer: R) -> Later[R]:
         waiter = self._inbox.waiter()

@@ -73,6 +73,7 @@ class Connection:
         "_gathered",
         "_header",
         "_incoming",
+        "_keep",
         "_line",
         "_out",
         "_pieces",
@@ -103,6 +104,7 @@ class Connection:
         self.scope = trio.CancelScope()
         self._gateway = gateway
         self._ask = gateway.link.ask
+        self._keep = gateway.link.keep
         self._elements = gateway.elements
         self._incoming = incoming
         self._transport = transport
@@ -463,6 +465,7 @@ class Connection:
         if len(pieces) > 1 and self._gathered + len(out) < JOIN_BELOW:
             pieces = [b"".join(pieces)]
         self._pieces, self._out, self._gathered = [], bytearray(), 0
+        self._keep()
         self._unsent = self._transport.send_now(pieces)
         if self._unsent:
             self.writing_since = self._gateway.clock

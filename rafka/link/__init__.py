@@ -15,9 +15,13 @@ class Link(Protocol):
     """`ask` gives the reply, or a `Later` where the reply takes time.
 
     It never raises for what a client did: an op that is refused has a reply that says so.
+    Before replies leave the process `keep` is called: what they rest on may have been left to
+    be written all at once.
     """
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]: ...
+
+    def keep(self) -> None: ...
 
 
 class LinkMismatch(Exception):

@@ -76,6 +76,9 @@ class PackedLink:
             return refusals.unsent(op)  # type: ignore[no-any-return]
         return conversation.ask(envelope, op)
 
+    def keep(self) -> None:
+        """The other end did, before it replied."""
+
     async def run(self, *, task_status: trio.TaskStatus[Welcome] = trio.TASK_STATUS_IGNORED) -> None:
         """Connect, and again whenever the connection is lost. Started once a broker has answered.
 

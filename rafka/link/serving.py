@@ -145,6 +145,7 @@ class _Peer:
     def __init__(self, link: Link, framed: Framed, welcome: Welcome) -> None:
         self.framed = framed
         self._ask_link = link.ask
+        self._keep = link.keep
         self._limits = welcome.limits
         self._senders: dict[int, _Sender] = {}
         self._holding: dict[int, _Sender] = {}  # by the id of the op that holds up the others
@@ -316,6 +317,7 @@ class _Peer:
         return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _reply(self, asked: _Asked, reply: Any) -> None:
+        self._keep()
         to_fields = asked.packing.reply_fields
         try:
             self.framed.put(Kind.REPLY, asked.id, to_fields(reply))

@@ -121,6 +121,9 @@ class _SpannedLink:
         _end(span, answer)
         return answer
 
+    def keep(self) -> None:
+        self._inner.keep()
+
     def _name(self, op: type[Op[Any]]) -> str:
         name = self._names.get(op)
         if name is None:

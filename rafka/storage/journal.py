@@ -145,12 +145,29 @@ class Journal:
             self._log.flush_soon()
         return True
 
+    def owe(self, facts: Sequence[Any]) -> None:
+        """As `put`, but where the page cache will do they are written with the next, or by `pay`.
+
+        So what many requests bring in one step is written as one batch. Nobody may be told before.
+        """
+        if self._log.durable:
+            self.put(facts)
+        else:
+            self._facts_since += len(facts)
+            self._unwritten += facts
+
+    def pay(self) -> None:
+        """Write what is owed."""
+        if self._unwritten and not self._log.durable:
+            self._write()
+
     async def settled(self) -> None:
         """Return when all that has been put so far is as durable as the broker promises."""
         if self._log.durable:
             self._write()
             await self._log.wait_flushed(self._log.end_offset)
         else:
+            self.pay()
             await trio.lowlevel.checkpoint()
 
     @property
@@ -160,7 +177,7 @@ class Journal:
 
     @property
     def kept(self) -> int:
-        """All that was put before this is as durable as the broker promises."""
+        """All that was put before this is as durable as the broker promises, or will be by `pay`."""
         return self._log.flushed_offset if self._log.durable else self.end
 
     @property

@@ -143,9 +143,11 @@ class World:
         return await answer.wait() if isinstance(answer, Later) else answer
 
     def answer(self, op: Op[Any], org: OrgId = DEFAULT_ORG) -> Any:
-        """The reply, or what to wait for."""
+        """The reply, or what to wait for. It leaves, as from a gateway."""
         self.envelope.org_id = org
-        return self.broker.ask(self.envelope, op)
+        answer = self.broker.ask(self.envelope, op)
+        self.broker.keep()
+        return answer
 
     async def create(
         self, name: str = "t", partitions: int = 1, org: OrgId = DEFAULT_ORG, **configs: str

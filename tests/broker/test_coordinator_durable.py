@@ -8,7 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.broker.coordinator import HELD
 from rafka.broker.held import TOLD_AT_ONCE
-from rafka.errors import ErrorCode
+from rafka.errors import ErrorCode, KafkaError
 from rafka.ops import group as ops
 from rafka.ops.base import Later
 from rafka.storage import journal as journals
@@ -210,6 +210,21 @@ async def test_a_journal_that_fails_ends_the_broker() -> None:
             await world.create()
             backend.journal.fail("the disk is gone")
             await world.ask(commit(5))
+
+
+async def test_a_journal_that_fails_before_answers_leave_ends_the_broker() -> None:
+    """Nobody is told, and memory is ahead."""
+    with pytest.RaisesGroup(pytest.RaisesExc(Exception, match="the disk is gone"), flatten_subgroups=True):
+        async with open_world() as world:
+            await world.create()
+            await world.ask(commit(4))
+            journal = world.backend._logs[JOURNAL]
+            journal.failed = "the disk is gone"
+            world.broker.ask(world.envelope, commit(5))
+
+            with pytest.raises(KafkaError, match="the disk is gone"):
+                world.broker.keep()
+            await trio.sleep_forever()
 
 
 # --- restarts ---------------------------------------------------------------------------------

@@ -162,8 +162,21 @@ async def test_where_the_page_cache_will_do_a_commit_is_answered_in_the_step_in_
 
     assert not isinstance(answer, Later)
     assert code_of(answer) is ErrorCode.NONE
-    assert journal.end_offset > before, "it is in the journal by then"
+    assert journal.end_offset > before, "it is in the journal before that leaves"
     assert await committed(world) == {("t", 0): 7}
+
+
+async def test_what_is_asked_in_one_step_is_one_batch_in_the_journal(world: World) -> None:
+    await world.ask(commit(1))
+    journal = world.backend.open(JOURNAL, LogSettings())
+    before = journal.end_offset
+
+    for offset in range(20):
+        world.broker.ask(world.envelope, commit(offset))
+    assert journal.end_offset == before
+    world.broker.keep()
+
+    assert [header.count for header in journal.headers(before)] == [20]
 
 
 async def test_nothing_overtakes_what_lies_in_the_inbox(world: World) -> None:

@@ -104,11 +104,15 @@ class ScriptedLink:
     answers: dict[type[Op[Any]], Answer] = attrs.Factory(dict)
     asked: list[Op[Any]] = attrs.Factory(list)
     client_ids: list[str] = attrs.Factory(list)
+    on_keep: Callable[[], object] = lambda: None
 
     def ask(self, envelope: Envelope, op: Op[Any]) -> Any:
         self.asked.append(op)
         self.client_ids.append(envelope.client_id)
         return self.answers[type(op)](envelope, op)
+
+    def keep(self) -> None:
+        self.on_keep()
 
 
 class Opening:

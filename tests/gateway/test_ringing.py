@@ -78,6 +78,24 @@ async def test_a_reply_goes_out_in_the_step_in_which_it_comes(
     assert ids(client.recv(1000)) == [1], "no other task had its turn"
 
 
+async def test_what_replies_rest_on_is_kept_before_they_leave(
+    link: ScriptedLink, client: socket.socket
+) -> None:
+    seen = []
+
+    def keep() -> None:
+        with pytest.raises(BlockingIOError):
+            client.recv(1000)
+        seen.append(len(link.asked))
+
+    link.on_keep = keep
+    client.send(cluster(1) + cluster(2))
+    await taken_up(link, 2)
+
+    assert ids(client.recv(1000)) == [1, 2]
+    assert seen == [2], "once for all that one read brought"
+
+
 async def test_replies_that_come_together_go_out_in_one_piece(
     link: ScriptedLink, client: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

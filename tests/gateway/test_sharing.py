@@ -42,6 +42,9 @@ class Recorder:
             case _:
                 return reply
 
+    def keep(self) -> None:
+        """Nothing is owed."""
+
     async def _wait(self, reply: Any) -> Any:
         for _ in range(self._rng.randrange(4)):
             await trio.sleep(self._rng.random())

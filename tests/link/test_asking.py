@@ -29,6 +29,17 @@ from .kit import (
 )
 
 
+async def test_what_a_reply_rests_on_is_kept_before_it_leaves() -> None:
+    async with open_world() as world:
+        link = await world.gateway()
+        asked_when_kept: list[int] = []
+        world.broker.on_keep = lambda: asked_when_kept.append(len(world.broker.asked))
+
+        await ask(link, METADATA)
+
+    assert asked_when_kept == [1]
+
+
 async def test_an_op_is_answered_as_the_broker_answers() -> None:
     async with open_world() as world:
         link = await world.gateway()

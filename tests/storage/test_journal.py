@@ -94,6 +94,57 @@ async def test_the_facts_of_a_round_are_one_batch(backend: MemoryBackend, env: E
     assert [header.count for header in log_of(backend).headers(0)] == [3, 1]
 
 
+async def test_what_is_owed_is_written_as_one_batch_when_it_is_paid(backend: MemoryBackend, env: Env) -> None:
+    journal, _ = await reopened(backend, env)
+    journal.owe(counted(1))
+    journal.owe(counted(2, 3))
+    assert log_of(backend).end_offset == 0
+    assert journal.rests, "nobody has to wait for it"
+
+    journal.pay()
+    journal.pay()
+
+    assert [header.count for header in log_of(backend).headers(0)] == [3]
+    assert (await reopened(backend, env))[1] == counted(1, 2, 3)
+
+
+@pytest.mark.parametrize("by", ["put", "append", "settled", "snapshot"])
+async def test_what_is_owed_goes_before_whatever_comes_next(
+    backend: MemoryBackend, env: Env, by: str
+) -> None:
+    journal, _ = await reopened(backend, env)
+    journal.owe(counted(1))
+
+    match by:
+        case "put":
+            journal.put(counted(2))
+        case "append":
+            await journal.append(counted(2))
+        case "settled":
+            await journal.settled()
+        case "snapshot":
+            await journal.snapshot(counted(1))
+
+    _, facts = await reopened(backend, env)
+    assert facts == counted(1, 2)[: len(facts)]
+    assert log_of(backend).end_offset == journal.end
+
+
+async def test_where_the_disk_is_waited_for_nothing_is_owed(backend: MemoryBackend, env: Env) -> None:
+    """The next sync takes what is there, whoever asks for it."""
+    journal, _ = await reopened(backend, env)
+    log = log_of(backend)
+    log.durable = True
+    asked = []
+    log.flush_soon = lambda: asked.append("a sync")  # type: ignore[method-assign]
+
+    journal.owe(counted(1))
+    journal.pay()
+
+    assert asked == ["a sync"]
+    assert not journal.rests
+
+
 async def test_many_may_append_at_once(backend: MemoryBackend, env: Env) -> None:
     journal, _ = await reopened(backend, env)
 
