@@ -26,7 +26,7 @@ import trio
 
 from ..ops.base import Later
 
-ROUND_SIZE: Final = 256  # letters; past this, those already decided would wait too long for their answer
+ROUND_SIZE: Final = 128  # letters; past this, those already decided would wait too long for their answer
 KEPT: Final = 1024  # channels for later letters: to make one takes longer than to answer a heartbeat
 
 Channel: TypeAlias = "tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]]"

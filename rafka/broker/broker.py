@@ -48,6 +48,7 @@ class Broker:
         txn_requests: TxnRequests,
     ) -> None:
         self.fetcher = fetcher
+        self.keep = coordinator.keep
         self._coordinator = coordinator
         self._handlers: dict[type[Op[Any]], Callable[[Envelope, Any], Any]] = {
             log.Produce: writer.produce,
@@ -100,10 +101,6 @@ class Broker:
         except Exception:  # a mistake of ours: the client is told so, and others go on
             logger.exception("%s failed for %s", type(op).__name__, envelope.client_host)
             return op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-    def keep(self) -> None:
-        """Before replies leave."""
-        self._coordinator.keep()
 
     def close(self) -> None:
         """Answer whoever waits for something to happen: it will not happen here."""

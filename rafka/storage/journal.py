@@ -183,7 +183,7 @@ class Journal:
     @property
     def rests(self) -> bool:
         """Whether all that was put is."""
-        return self.kept == self.end
+        return not self._log.durable or self.kept == self.end
 
     def on_kept(self, told: Callable[[], None]) -> None:
         """Call this when `kept` has moved without a `put`. It must neither wait nor raise."""

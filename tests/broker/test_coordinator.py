@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rafka.broker.actor import ROUND_SIZE
-from rafka.broker.coordinator import INBOX_SIZE, LATE_S
+from rafka.broker.coordinator import HELD, INBOX_SIZE, LATE_S
 from rafka.config import Config, load
 from rafka.errors import ErrorCode
 from rafka.machines.groups.group import Group
@@ -159,7 +159,7 @@ async def test_a_crowd_of_letters_does_not_keep_deadlines_from_being_met(
     slow.backend.at_once = False  # type: ignore[attr-defined]
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        for offset in range(INBOX_SIZE + 18 * ROUND_SIZE):
+        for offset in range(HELD + INBOX_SIZE + 18 * ROUND_SIZE):
             nursery.start_soon(slow.ask, commit(offset))
         while slow.coordinator.groups.need((DEFAULT_ORG, "silent")).group.listed().group_state == "Stable":
             await trio.sleep(1)
