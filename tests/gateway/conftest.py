@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
+from rafka.gateway.readiness import Readiness
 from rafka.gateway.server import Gateway
 from rafka.ops import cluster, log, topics
 
@@ -42,3 +43,14 @@ async def world(link: ScriptedLink) -> AsyncIterator[World]:
         await nursery.start(gateway.run)
         yield World(gateway, link, nursery)
         nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def readiness() -> AsyncIterator[Readiness]:
+    """Where there is epoll."""
+    readiness = Readiness()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(readiness.run)
+        yield readiness
+        nursery.cancel_scope.cancel()
+    readiness.close()

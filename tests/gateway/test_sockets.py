@@ -25,16 +25,6 @@ from .kit import Client, ScriptedLink, config, metadata
 
 
 @pytest.fixture
-async def readiness() -> AsyncIterator[Readiness]:
-    readiness = Readiness()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(readiness.run)
-        yield readiness
-        nursery.cancel_scope.cancel()
-    readiness.close()
-
-
-@pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Ours and the client's."""
     ours, theirs = socket.socketpair()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 import pytest
@@ -53,16 +53,6 @@ class Chatter:
             self.theirs.send(b"x")
         else:
             self.done.set()
-
-
-@pytest.fixture
-async def readiness() -> AsyncIterator[Readiness]:
-    readiness = Readiness()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(readiness.run)
-        yield readiness
-        nursery.cancel_scope.cancel()
-    readiness.close()
 
 
 @pytest.fixture
