@@ -172,7 +172,12 @@ class Coordinator:
         return reply.answer  # type: ignore[return-value]
 
     def keep(self) -> None:
-        """Answers are about to leave: write what was decided for them, all in one batch."""
+        """Answers are about to leave: write what was decided for them, all in one batch.
+
+        Once that has failed none leaves any more: it may rest on what was in the batch.
+        """
+        if self._failed is not None:
+            raise self._failed
         try:
             self._journal.pay()
         except Exception as error:

@@ -208,9 +208,8 @@ class _Conversation:
         sender = self._sender(envelope)
         frame = packed_frame(Kind.ASK, id, sender.number, code, packing.op_fields(op))
         most = self._limits.group_op_bytes if code in refusals.ABOUT_GROUPS else self._limits.op_bytes
-        if len(frame) > most and isinstance(
-            op, SyncGroup
-        ):  # a group waits for it: its coordinator has to know
+        if len(frame) > most and isinstance(op, SyncGroup):
+            # A group waits for it: its coordinator has to know.
             fields = packing.op_fields(op.without_assignments())
             frame = packed_frame(Kind.ASK, id, sender.number, code, fields)
         size = len(frame)

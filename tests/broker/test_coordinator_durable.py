@@ -209,7 +209,9 @@ async def test_a_journal_that_fails_ends_the_broker() -> None:
         async with open_world(backend=backend, env=env) as world:
             await world.create()
             backend.journal.fail("the disk is gone")
-            await world.ask(commit(5))
+            with pytest.raises(KafkaError, match="the disk is gone"):
+                await world.ask(commit(5))
+            await trio.sleep_forever()
 
 
 async def test_a_journal_that_fails_before_answers_leave_ends_the_broker() -> None:
@@ -222,8 +224,9 @@ async def test_a_journal_that_fails_before_answers_leave_ends_the_broker() -> No
             journal.failed = "the disk is gone"
             world.broker.ask(world.envelope, commit(5))
 
-            with pytest.raises(KafkaError, match="the disk is gone"):
-                world.broker.keep()
+            for _ in range(2):  # others have answers that rest on the same batch
+                with pytest.raises(KafkaError, match="the disk is gone"):
+                    world.broker.keep()
             await trio.sleep_forever()
 
 

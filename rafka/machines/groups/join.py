@@ -84,7 +84,7 @@ def _fits(core: Core[Token], op: JoinGroup) -> bool:
     roster, most = core.roster, core.rules.max_group_bytes
     if roster.weight + ITSELF + core.rules.max_metadata_bytes <= most:
         return True
-    member = roster.by_id.get(op.member_id) or roster.by_instance.get(op.group_instance_id or "")
+    member = roster.by_id.get(op.member_id) or roster.holder(op.group_instance_id)
     replaced = weight_of(member.protocols) if member is not None else 0
     return roster.weight - replaced + weight_of(protocols_of(op)) <= most
 

@@ -50,7 +50,7 @@ def _judge(core: Core[Token], leaver: Leaver, leaving: dict[str, Member[Token]])
     if leaver.member_id in core.pending:
         core.drop_pending(leaver.member_id)
         return Trigger.ID_GIVEN_BACK, leaver.member_id
-    holder = core.roster.by_instance.get(leaver.group_instance_id or "")
+    holder = core.roster.holder(leaver.group_instance_id)
     if holder is not None and holder.member_id in leaving:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "it has left a moment ago, and its instance id with it")
     member = _meant(core, leaver)
@@ -63,8 +63,8 @@ def _judge(core: Core[Token], leaver: Leaver, leaving: dict[str, Member[Token]])
 def _meant(core: Core[Token], leaver: Leaver) -> Member[Token]:
     if leaver.member_id:
         return core.roster.identify(leaver.member_id, leaver.group_instance_id)
-    member = core.roster.by_instance.get(leaver.group_instance_id or "")
-    if member is None or leaver.group_instance_id is None:
+    member = core.roster.holder(leaver.group_instance_id)
+    if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     return member
 

@@ -127,6 +127,10 @@ class Roster(Generic[Token]):
             self._count(old, -1)
             self._count(protocols, 1)
 
+    def holder(self, instance_id: str | None) -> Member[Token] | None:
+        """Who holds the instance id. An empty one is one; None is nobody's."""
+        return self.by_instance.get(instance_id) if instance_id is not None else None
+
     def identify(self, member_id: str, instance_id: str | None) -> Member[Token]:
         """The member that is meant. Refused where it is not in, or another holds its instance id."""
         if instance_id is not None:

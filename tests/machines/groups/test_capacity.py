@@ -145,3 +145,13 @@ def test_a_static_member_that_restarts_brings_what_it_had_brought() -> None:
     token = world.join("ann", group_instance_id="i-ann", protocols=(("range", b"x" * 15),))
 
     assert world.code(token) is ErrorCode.NONE
+
+
+def test_a_newcomer_does_not_count_for_a_member_with_an_empty_instance_id() -> None:
+    world = World(GroupRules(new_uuid=Uuids(), max_metadata_bytes=20, max_group_bytes=ITSELF + 30))
+    world.join("ann", group_instance_id="", protocols=(("range", b"x" * 15),))
+    world.tick()
+
+    token = world.join("bob", id_required=False, protocols=(("range", b"x" * 15),))
+
+    assert world.code(token) is ErrorCode.GROUP_MAX_SIZE_REACHED

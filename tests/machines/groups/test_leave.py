@@ -209,3 +209,11 @@ def test_it_is_told_who_was_taken_out_by_instance_id(world: World) -> None:
 
     [began] = [event for event in world.events if isinstance(event, RebalanceBegan)]
     assert began.member_id == ann
+
+
+def test_an_empty_instance_id_is_not_that_of_members_who_have_none(world: World) -> None:
+    tokens = [world.join("ann", group_instance_id=""), world.join("bob", id_required=False)]
+    world.tick()
+    ann, bob = (world.joined(token).member_id for token in tokens)
+
+    assert world.leave((ann, ""), bob) == [NONE, NONE]
