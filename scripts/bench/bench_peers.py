@@ -34,6 +34,9 @@ class Peer(Protocol):
     def stop(self) -> None: ...
 
 
+START_TRIES: Final = 3  # its tools take a cluster id that begins with a dash for an option: one in 64 does
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -164,9 +167,14 @@ class Kafka:
     def start(self) -> float:
         command = [self.script, "start", "--port", str(self.port), "--dir", str(self.home)]
         command += ["--keep"] if self.started else []
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        for _ in range(START_TRIES):
+            ran = subprocess.run(command, capture_output=True, text=True)
+            if ran.returncode == 0:
+                break
+        else:
+            raise SystemExit(f"Apache Kafka does not start: {ran.stderr.strip()}")
         self.started = True
-        words = told.split()
+        words = ran.stdout.split()
         self.pid = int(words[words.index("pid") + 1])
         return float(words[words.index("after") + 1])
 
