@@ -193,10 +193,10 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
     catalog = Catalog()
     configs = ConfigKeeper(config, catalog)
     topics = Topics(backend, configs, config.storage.record_validation == "full")
-    coordinator = Coordinator(config, env, journal, snapshots, topics.catalog.by_id.__contains__)
+    coordinator = Coordinator(config, env, journal, topics.catalog.by_id.__contains__)
     configs.on_change.append(coordinator.reconfigure)
     producer_ids = ProducerIds(env.rng)
-    transactions = TxnCoordinator(config, env, journal, snapshots, topics, coordinator, producer_ids.new)
+    transactions = TxnCoordinator(config, env, journal, topics, coordinator, producer_ids.new)
     configs.on_change.append(transactions.reconfigure)
     await _replay(journal, catalog, coordinator.groups, transactions, topics, configs, env)
     snapshots.sources += (catalog.facts, coordinator.groups.facts, transactions.facts)
@@ -204,7 +204,7 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
     housekeeper.discard(_open_logs(topics, names))
     admin = TopicAdmin(catalog, _topic_rules(config, configs, env))
     keeper = CatalogKeeper(
-        catalog, topics, admin, configs, journal, snapshots, housekeeper.discard, coordinator.forget_topic
+        catalog, topics, admin, configs, journal, housekeeper.discard, coordinator.forget_topic
     )
     sessions = FetchSessions(config.fetch.session_slots, lambda: env.rng.getrandbits(31))
     txn_requests = TxnRequests(

@@ -34,7 +34,6 @@ from ..storage.journal import Journal
 from ..types import OrgId, TopicId
 from .actor import Inbox, Waiter, answer_all
 from .configs import ConfigKeeper
-from .snapshots import Snapshots
 from .topics import Topics
 
 log = logging.getLogger(__name__)
@@ -64,7 +63,6 @@ class CatalogKeeper:
         admin: TopicAdmin,
         configs: ConfigKeeper,
         journal: Journal,
-        snapshots: Snapshots,
         discard: Callable[[Iterable[LogName]], None],
         forget: Callable[[TopicId], None],
     ) -> None:
@@ -76,7 +74,6 @@ class CatalogKeeper:
         self._admin = admin
         self._configs = configs
         self._journal = journal
-        self._snapshots = snapshots
         self._discard = discard
         self._forget = forget
         self._being_made: set[tuple[OrgId, str]] = set()
@@ -102,7 +99,6 @@ class CatalogKeeper:
                 await self._journal.append(facts)
             self._publish(facts)
             answer_all(self._answers(letters, replies))
-            self._snapshots.look()
 
     def _decide(self, letter: Letter, facts: list[CatalogFact]) -> object:
         """What the letter comes to. Its facts are applied, so that the next letter sees them."""

@@ -46,7 +46,6 @@ from ..types import DEFAULT_ORG, OrgId, TopicId
 from .actor import Inbox, Waiter
 from .group_settings import limits, rules
 from .held import Held
-from .snapshots import Snapshots
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +75,7 @@ class Letter:
     about: GroupKey | None  # None: all groups
 
 
-OURSELVES: Final = Caller("", "")
+OURSELVES: Final = Caller("", "")  # also where it makes no difference who asks
 NOBODY: Final = Waiter(trio.open_memory_channel(1), [])  # the token of what is answered where it is asked
 NOBODY.forget()
 
@@ -87,7 +86,6 @@ class Coordinator:
         config: Config,
         env: Env,
         journal: Journal,
-        snapshots: Snapshots,
         topic_exists: Callable[[TopicId], bool],
     ) -> None:
         self.on_rebalance: list[Callable[[GroupKey, Rebalance], None]] = [tell]
@@ -96,7 +94,6 @@ class Coordinator:
         )
         self._env = env
         self._journal = journal
-        self._snapshots = snapshots
         self._topic_exists = topic_exists
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
         self._held = Held(journal, self._inbox.poke)
@@ -109,6 +106,7 @@ class Coordinator:
         self._ahead: dict[GroupKey | None, int] = {}  # letters that are not decided yet, by group
         self._wakes = inf  # until when the task sleeps
         self._failed: Exception | None = None
+        self._clock = trio.current_time
         self._gone: list[TopicId] = []
         self._untold: list[tuple[GroupKey, Rebalance]] = []
         self._closing = self._closed = False
@@ -157,16 +155,17 @@ class Coordinator:
 
     def _at_once(self, envelope: Envelope, op: Op[R]) -> R:
         """A round for this alone; what it comes to is in the journal when the answer leaves: see `keep`."""
-        caller = Caller(envelope.client_id, envelope.client_host)
         try:
-            decision = self._handle(op, envelope.org_id, caller, NOBODY, self._now())
+            try:
+                decision = self.groups.handle(op, envelope.org_id, OURSELVES, NOBODY, self._now())
+            except Exception:
+                decision = self._apology(op, envelope.client_host, NOBODY)
             if decision.facts:
                 self._journal.owe(decision.facts)
-                self._snapshots.look()
         except Exception as error:
             self._fail(error)
             raise
-        if self._deadline() < self._wakes:
+        if self.groups.next_alarm < self._wakes and self._deadline() < self._wakes:
             self._poke()
         [reply] = decision.replies
         return reply.answer  # type: ignore[return-value]
@@ -217,6 +216,7 @@ class Coordinator:
     # --- the actor ------------------------------------------------------------------------
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        self._clock = trio.lowlevel.current_clock().current_time  # the same, by a shorter way
         await self._journal_and_answer(self.groups.resume(self._now(), self._topic_exists))
         self._expire_at = trio.current_time() + self._expire_every_s
         task_status.started()
@@ -231,7 +231,6 @@ class Coordinator:
     async def _journal_and_answer(self, decision: Decision[Waiter]) -> None:
         if decision.facts:
             self._journal.put(decision.facts)
-            self._snapshots.look()
         if (decision.facts or decision.replies) and not self._journal.rests:  # also what was put for others
             await self._journal.settled()
         await self._held.tell((reply.to, reply.answer) for reply in decision.replies)
@@ -265,10 +264,14 @@ class Coordinator:
                 return settled
             return self.groups.handle(op, org, caller, waiter, now)
         except Exception:
-            if isinstance(op, Settle) or not self.groups.sound:
-                raise  # memory is ahead of the journal and cannot go back: only a restart helps
-            log.exception("%s failed for %s", type(op).__name__, caller.client_host)
-            return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return self._apology(op, caller.client_host, waiter)
+
+    def _apology(self, op: Op[Any] | Settle, host: str, waiter: Waiter) -> Decision[Waiter]:
+        """A mistake of ours, in hand as an exception: who asks is told so, if nothing was changed by it."""
+        if isinstance(op, Settle) or not self.groups.sound:
+            raise  # memory is ahead of the journal and cannot go back: only a restart helps
+        log.exception("%s failed for %s", type(op).__name__, host)
+        return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _is_time(self, now: Moment) -> bool:
         """Whether deadlines are met now. They wait for letters that are here, but not for long.
@@ -311,7 +314,7 @@ class Coordinator:
         return max(min(self.groups.deadline, self._expire_at), self._not_before)
 
     def _now(self) -> Moment:
-        return Moment(trio.current_time(), int(self._env.now() * 1000))
+        return Moment(self._clock(), int(self._env.now() * 1000))
 
     def _rebalanced(self, key: GroupKey, rebalance: Rebalance) -> None:
         self._untold.append((key, rebalance))

@@ -155,7 +155,7 @@ class GroupRequests:
     ) -> bool:
         """Whether every topic has partitions, and all of them exist. Blanks are filled in on the way."""
         for topic in topics:
-            live = self._find(org, topic, by_id)
+            live = self._by_id(org, topic.topic_id) if by_id else self._topics.find(org, topic.name)
             if live is None or not topic.partitions:
                 return False
             count = live.topic.partitions

@@ -23,9 +23,10 @@ class Snapshots:
         self.sources: list[Source] = []
         self._journal = journal
         self._due = trio.Event()
+        journal.on_due = self._look
 
-    def look(self) -> None:
-        """For whoever has put something in the journal: have a snapshot written if it is time."""
+    def _look(self) -> None:
+        """Have a snapshot written if it is time."""
         if self._journal.due:
             self._due.set()
 
@@ -35,4 +36,4 @@ class Snapshots:
             await self._due.wait()
             self._due = trio.Event()
             await self._journal.snapshot([fact for source in self.sources for fact in source()])
-            self.look()
+            self._look()

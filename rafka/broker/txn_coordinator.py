@@ -39,7 +39,6 @@ from ..storage.journal import Journal
 from ..types import OrgId
 from .actor import Inbox, Waiter, answer_all
 from .partition import Partition
-from .snapshots import Snapshots
 from .topics import Topics
 
 log = logging.getLogger(__name__)
@@ -80,14 +79,12 @@ class TxnCoordinator:
         config: Config,
         env: Env,
         journal: Journal,
-        snapshots: Snapshots,
         topics: Topics,
         offsets: Offsets,
         new_producer_id: Callable[[], int],
     ) -> None:
         self._transactions = Transactions(txn_rules(config), new_producer_id)
         self._journal = journal
-        self._snapshots = snapshots
         self._topics = topics
         self._offsets = offsets
         self._now = env.now
@@ -143,7 +140,6 @@ class TxnCoordinator:
                 self._failed = error
                 self._inbox.poke()
                 raise
-            self._snapshots.look()
             if self._transactions.look_again_ms < self._wakes_ms:
                 self._inbox.poke()
         return answer
@@ -175,8 +171,7 @@ class TxnCoordinator:
             if not journal.at_once:  # nobody is told of what a crash could take back
                 await journal.settled()
             answer_all((letter.waiter, answer) for letter, answer in zip(letters, answers, strict=True))
-            if await self._finish() or facts:
-                self._snapshots.look()
+            await self._finish()
 
     def _deadline(self) -> float:
         self._wakes_ms = open_until = self._transactions.look_again_ms

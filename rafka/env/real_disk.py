@@ -40,7 +40,11 @@ class RealFile:
         size = sum(map(len, pieces))
         if written != size:
             self._write_rest(pieces, at, written)
-        self._cached_from = max(min(self._cached_from, at), at + size - _SURELY_CACHED)
+        surely = at + size - _SURELY_CACHED
+        if at < self._cached_from:
+            self._cached_from = at
+        if surely > self._cached_from:
+            self._cached_from = surely
 
     def _write_rest(self, pieces: Sequence[Buffer], at: int, written: int) -> None:
         """Go on after a short write: a nearly full disk, a signal, or more than IOV_MAX pieces."""

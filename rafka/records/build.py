@@ -19,8 +19,7 @@ from .batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    sealed,
-    write_header,
+    sealed_header,
 )
 from .compress import NONE, compress
 from .record import Header, Record, wrapped
@@ -99,12 +98,12 @@ def build_pairs(
     header = BatchHeader(
         base_offset, 0, leader_epoch, 2, 0, 0, count - 1, timestamp, timestamp, NO_PRODUCER, -1, -1, count
     )
-    return header, [write_header(sealed(header, body)), body]
+    return header, [sealed_header(header, body), body]
 
 
 def assembled(header: BatchHeader, body: Buffer) -> bytes:
     """The batch of this header and these bytes of records; length and checksum are filled in."""
-    return bytes(write_header(sealed(header, body)) + body)
+    return bytes(sealed_header(header, body) + body)
 
 
 def _records(records: Sequence[Record], base_timestamp: int) -> tuple[int, bytes]:

@@ -40,7 +40,7 @@ from typing import Any, Protocol
 import trio
 
 from ..env import Env
-from ..records.batch import BatchHeader, crc_of, sealed, walk, write_header
+from ..records.batch import LOG_OVERHEAD, BatchHeader, crc_of, sealed, walk, write_header
 from ..records.build import build_pairs
 from ..records.record import Record, iterate
 from ..types import Buffer
@@ -117,6 +117,8 @@ class Journal:
         self._facts_since = sum(map(_count, tail))
         self._snapshotting = False
         self._unwritten: list[Any] = []  # facts
+        self.on_due: Callable[[], None] = _nobody  # called where a snapshot may be worth its writing
+        self._due_at_bytes, self._due_at_facts = self._due_at()
         if log.durable:
             log.on_flush = self._write
 
@@ -200,8 +202,11 @@ class Journal:
         """Whether a snapshot now would be worth its writing."""
         if self._snapshotting:
             return False
-        grown = self._bytes_since >= max(SNAPSHOT_BYTES, self._snapshot_bytes)
-        return grown or self._facts_since >= max(SNAPSHOT_FACTS, self._snapshot_facts)
+        return self._bytes_since >= self._due_at_bytes or self._facts_since >= self._due_at_facts
+
+    def _due_at(self) -> tuple[int, int]:
+        """Of bytes, or of facts."""
+        return max(SNAPSHOT_BYTES, self._snapshot_bytes), max(SNAPSHOT_FACTS, self._snapshot_facts)
 
     async def snapshot(self, facts: Iterable[Any]) -> None:
         """Keep `facts` in place of all that was appended so far.
@@ -223,6 +228,7 @@ class Journal:
             await self._blobs.save(_SNAPSHOT.format(offset), blob)
             previous, self._snapshot_at = self._snapshot_at, offset
             self._snapshot_bytes, self._snapshot_facts = len(blob), len(facts)
+            self._due_at_bytes, self._due_at_facts = self._due_at()
             self._bytes_since -= covered_bytes
             self._facts_since -= covered_facts
             await self._forget_before(previous)
@@ -258,13 +264,15 @@ class Journal:
 
     def _write(self) -> None:
         """Append what has been put."""
-        facts, self._unwritten = self._unwritten, []
-        if facts:
+        if facts := self._unwritten:
+            self._unwritten = []
             self._put(*self._batch(facts, self._log.end_offset, self._epoch))
 
     def _put(self, header: BatchHeader, pieces: list[Buffer]) -> None:
         self._log.append(pieces, header)
-        self._bytes_since += header.size
+        self._bytes_since += LOG_OVERHEAD + header.length
+        if self._bytes_since >= self._due_at_bytes or self._facts_since >= self._due_at_facts:
+            self.on_due()
 
     def _batch(
         self, facts: Sequence[Any], base_offset: int, epoch: int = -1
@@ -280,6 +288,10 @@ class Journal:
 
     def _now_ms(self) -> int:
         return int(self._env.now() * 1000)
+
+
+def _nobody() -> None:
+    """Who is told before anybody wants to know."""
 
 
 def _filler(first: int, after: int, epoch: int) -> BatchHeader:
