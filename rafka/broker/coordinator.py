@@ -94,6 +94,8 @@ class Coordinator:
         )
         self._env = env
         self._journal = journal
+        self._kept_when_written = journal.at_once
+        self._owes = False  # what was decided at once is not in the journal yet
         self._topic_exists = topic_exists
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
         self._held = Held(journal, self._inbox.poke)
@@ -117,7 +119,7 @@ class Coordinator:
         org, kind = envelope.org_id, type(op)
         if kind in BRIEF and self._ready and not (self._ahead and self._is_behind(org, op)):
             answer = self._at_once(envelope, op)
-            return answer if self._journal.rests else self._hold(answer)
+            return answer if self._kept_when_written or self._journal.rests else self._hold(answer)
         waiter = self._inbox.waiter()
         caller = Caller(envelope.client_id, envelope.client_host)
         group_id: str | None = None if kind is OffsetFetch else getattr(op, "group_id", None)
@@ -162,6 +164,7 @@ class Coordinator:
                 decision = self._apology(op, envelope.client_host, NOBODY)
             if decision.facts:
                 self._journal.owe(decision.facts)
+                self._owes = True
         except Exception as error:
             self._fail(error)
             raise
@@ -177,6 +180,9 @@ class Coordinator:
         """
         if self._failed is not None:
             raise self._failed
+        if not self._owes:
+            return
+        self._owes = False
         try:
             self._journal.pay()
         except Exception as error:

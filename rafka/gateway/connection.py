@@ -32,7 +32,7 @@ from ..wire.frame import end_of_header
 from .incoming import Incoming
 from .line import Waiting, our_fault
 from .quirks import Unanswered
-from .routes import Bound, bound_route
+from .routes import Bound, bound_route, bound_routes
 from .transport import Transport
 
 if TYPE_CHECKING:
@@ -233,8 +233,9 @@ class Connection:
             self._read()
         except Exception as error:
             self._trouble = error
-        if self._line or self._held():  # else all is answered, and nothing has changed
-            self._look_up()
+        incoming = self._incoming
+        if self._line or self._unsent or self._trouble is not None or incoming.ended or incoming.starved:
+            self._look_up()  # else all is answered, and nothing has changed
 
     def _held(self) -> bool:
         """Whether nothing more may be taken up for now."""
@@ -256,11 +257,12 @@ class Connection:
             if data is not None:
                 self.last_active = gateway.clock
                 self._work(data)
-                incoming.release()
-                if not incoming.midway:
-                    self.began = None
-                elif self.began is None:
-                    self.began = gateway.clock
+                if incoming.apart:
+                    incoming.release()
+                    if not incoming.midway:
+                        self.began = None
+                    elif self.began is None:
+                        self.began = gateway.clock
             if not self._transport.more or self._held():
                 return
         self._transport.again()
@@ -307,7 +309,7 @@ class Connection:
         key, version, correlation_id, length, client_id = self._header.unpack_from(frame)
         if client_id != self._client_id or length != self._client_id_length:
             self._meet(frame)
-        route = bound_route(key, version)
+        route = bound_routes.get(key << 16 | version & 0xFFFF) or bound_route(key, version)
         at = self._header.size
         if route.flexible:
             at = at + 1 if at < len(frame) and not frame[at] else end_of_header(frame, at, True)

@@ -37,6 +37,7 @@ class Incoming:
         "_size",
         "_transport",
         "_whole",
+        "apart",
         "ended",
         "starved",
     )
@@ -49,6 +50,7 @@ class Incoming:
         budget: ByteBudget,
         frame_max: int,
     ) -> None:
+        self.apart = False  # some bytes lie apart from the shared buffer: `release` after each piece of work
         self.ended = False  # nothing more will come
         self.starved = False  # there is no memory for more of the frame: wait for it
         self._transport = transport
@@ -94,7 +96,7 @@ class Incoming:
         """Where the frame that begins at `at` ends; -1 where it has not come whole, and then it is kept."""
         left = len(data) - at
         if left < SIZE_FIELD:
-            self._head = bytes(data[at:])
+            self._head, self.apart = bytes(data[at:]), True
             return -1
         (size,) = _SIZE.unpack_from(data, at)
         if not 0 < size <= self._frame_max:
@@ -119,8 +121,10 @@ class Incoming:
         if self._whole is not None:
             self._buffers.give_back(self._whole)
             self._whole = None
+        self.apart = self.midway
 
     def _begin(self, size: int, first: memoryview) -> None:
+        self.apart = True
         self._size = size
         self._filled = len(first)
         self._body = self._room(first)

@@ -215,7 +215,6 @@ class Bound:
     local: Local | None
 
 
-@cache
 def _bind(key: int, version: int) -> Bound | None:
     route = ROUTES.get(key)
     if route is None:
@@ -224,7 +223,7 @@ def _bind(key: int, version: int) -> Bound | None:
     if version not in api.versions:
         if route.local is not api_versions.answer:
             return None
-        return _bind_unsupported_api_versions(version)
+        return _bind_unsupported_api_versions(version > api.versions[-1])
     return Bound(
         version,
         api.request_decoder(version, route.op),
@@ -238,7 +237,8 @@ def _bind(key: int, version: int) -> Bound | None:
     )
 
 
-def _bind_unsupported_api_versions(version: int) -> Bound:
+@cache
+def _bind_unsupported_api_versions(later: bool) -> Bound:
     """Whoever asks for ApiVersions in a version that we lack is told so in version 0, with those we have.
 
     Of such a request only the header is read: that of any later version ends with tagged fields.
@@ -249,7 +249,7 @@ def _bind_unsupported_api_versions(version: int) -> Bound:
         api.request_decoder(0),
         api.response_encoder(0, api_versions.ApiVersionsReply),
         False,
-        version > api.versions[-1],
+        later,
         False,
         None,
         None,
@@ -257,16 +257,15 @@ def _bind_unsupported_api_versions(version: int) -> Bound:
     )
 
 
-_BOUND: Final[dict[int, Bound]] = {}
+# Those that were used so far, by `key << 16 | version & 0xFFFF`: to be asked first.
+bound_routes: Final[dict[int, Bound]] = {}
 
 
 def bound_route(key: int, version: int) -> Bound:
     """The way of this request. WireError for what is not served: Kafka closes the connection."""
-    bound = _BOUND.get(key << 16 | version & 0xFFFF)
+    bound = _bind(key, version)
     if bound is None:
-        bound = _bind(key, version)
-        if bound is None:
-            raise WireError(f"api key {key} version {version} is not served")
-        if version in ROUTES[key].api.versions:  # few, so that this table cannot be made to grow
-            _BOUND[key << 16 | version & 0xFFFF] = bound
+        raise WireError(f"api key {key} version {version} is not served")
+    if version in ROUTES[key].api.versions:  # few, so that this table cannot be made to grow
+        bound_routes[key << 16 | version & 0xFFFF] = bound
     return bound

@@ -58,7 +58,7 @@ class Decision(Generic[Token]):
 
     @classmethod
     def of(cls, to: Token, answer: object) -> Decision[Token]:
-        return cls([Reply(to, answer)])
+        return cls([Reply(to, answer)], [], [])
 
     def answer(self, to: Token, answer: object) -> None:
         self.replies.append(Reply(to, answer))
