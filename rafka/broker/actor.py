@@ -42,14 +42,14 @@ class Waiter(Later[Any]):
     to somebody who has an answer, or has gone, reaches nobody.
     """
 
-    __slots__ = ("_bell", "_channel", "_kept", "_open")
+    __slots__ = ("_channel", "_kept", "_open", "bell")
 
     def __init__(self, channel: Channel, kept: list[Channel]) -> None:
         self.overlaps = False
         self._channel = channel
         self._kept = kept
         self._open = True  # no answer has been put
-        self._bell: Callable[[], None] | None = None
+        self.bell: Callable[[], None] | None = None
 
     # --- for who answers ---------------------------------------------------------------
 
@@ -60,8 +60,8 @@ class Waiter(Later[Any]):
 
     def tell(self) -> None:
         """After `put`: ring where there is a bell."""
-        if self._bell is not None:
-            self._bell()
+        if self.bell is not None:
+            self.bell()
 
     # --- for who asks ------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Waiter(Later[Any]):
         return self.take()
 
     def ring(self, bell: Callable[[], None]) -> bool:
-        self._bell = bell
+        self.bell = bell
         return True
 
     def take(self) -> Any:
@@ -87,10 +87,10 @@ class Waiter(Later[Any]):
 
     def forget(self) -> None:
         self._open = False
-        self._bell = None
+        self.bell = None
 
     def _give_back(self) -> None:
-        self._bell = None
+        self.bell = None
         if len(self._kept) < KEPT:
             self._kept.append(self._channel)
 
@@ -132,10 +132,14 @@ class Inbox(Generic[LetterT]):
 
     def post(self, letter: LetterT, waiter: Waiter, *, overlaps: bool = False) -> Later[Any]:
         """Hand in a letter. `overlaps` as in `Later`; where there is no room, nothing follows it."""
-        if self.offer(letter):
-            waiter.overlaps = overlaps
-        else:
+        letters = self._letters
+        if self._crowd or len(letters) >= self._size:
             self._crowd.append(letter)
+            return waiter
+        waiter.overlaps = overlaps
+        letters.append(letter)
+        if self._reader is not None:
+            self._wake(self._reader)
         return waiter
 
     def offer(self, letter: LetterT) -> bool:

@@ -124,16 +124,16 @@ class Coordinator:
         caller = Caller(envelope.client_id, envelope.client_host)
         group_id: str | None = None if kind is OffsetFetch else getattr(op, "group_id", None)
         about = (org, group_id) if group_id is not None else None  # a fetch may ask about several
-        return self._hand_in(Letter(org, op, caller, waiter, about), kind not in PARKED)
+        self._ahead[about] = self._ahead.get(about, 0) + 1
+        letter = Letter(org, op, caller, waiter, about)
+        return self._inbox.post(letter, waiter, overlaps=kind not in PARKED)
 
     async def settle_transaction(self, org: OrgId, producer_id: int, committed: bool) -> None:
         """Return when the offsets of a transaction that has ended are durably committed, or gone."""
         waiter = self._inbox.waiter()
-        await self._hand_in(Letter(org, Settle(producer_id, committed), OURSELVES, waiter, None)).wait()
-
-    def _hand_in(self, letter: Letter, overlaps: bool = False) -> Later[Any]:
-        self._ahead[letter.about] = self._ahead.get(letter.about, 0) + 1
-        return self._inbox.post(letter, letter.waiter, overlaps=overlaps)
+        self._ahead[None] = self._ahead.get(None, 0) + 1
+        letter = Letter(org, Settle(producer_id, committed), OURSELVES, waiter, None)
+        await self._inbox.post(letter, waiter).wait()
 
     def _is_behind(self, org: OrgId, op: Op[Any]) -> bool:
         """Whether there is a letter that this must not overtake."""
@@ -239,7 +239,7 @@ class Coordinator:
             self._journal.put(decision.facts)
         if (decision.facts or decision.replies) and not self._journal.rests:  # also what was put for others
             await self._journal.settled()
-        await self._held.tell((reply.to, reply.answer) for reply in decision.replies)
+        await self._held.tell(decision.replies)
         if self._untold:
             self._tell()
 
@@ -250,7 +250,9 @@ class Coordinator:
         decision: Decision[Waiter] = Decision()
         self._decided(letters)
         for letter in letters:
-            decision += self._handle(letter.op, letter.org, letter.caller, letter.waiter, now)
+            part = self._handle(letter.op, letter.org, letter.caller, letter.waiter, now)
+            if part.replies or part.facts or part.events:  # most are parked
+                decision += part
         while self._gone:
             self.groups.forget_topic(self._gone.pop())
         if self._is_time(now):

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from ..machines.groups.model import Reply
 from ..storage.journal import Journal
 from .actor import Waiter
 
@@ -34,11 +35,11 @@ class Held:
         """Until all that is in the journal now is kept."""
         self._held.append((self._journal.end, waiter, answer))
 
-    async def tell(self, answers: Iterable[tuple[Waiter, object]] = ()) -> None:
-        """Answer these now, and all that are left over. Others have their turn in between."""
-        for waiter, answer in answers:
-            waiter.put(answer)
-            self._due.append(waiter)
+    async def tell(self, replies: Iterable[Reply[Waiter]] = ()) -> None:
+        """Give these now, and all that are left over. Others have their turn in between."""
+        for reply in replies:
+            reply.to.put(reply.answer)
+            self._due.append(reply.to)
         while self._due:
             self._tell_some()
             if self._due:
@@ -55,5 +56,7 @@ class Held:
             self._left_over()
 
     def _tell_some(self) -> None:
-        for _ in range(min(len(self._due), TOLD_AT_ONCE)):
-            self._due.popleft().tell()
+        due = self._due
+        for _ in range(min(len(due), TOLD_AT_ONCE)):
+            if (bell := due.popleft().bell) is not None:
+                bell()

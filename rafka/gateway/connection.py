@@ -194,7 +194,10 @@ class Connection:
         """After anything was done while the task sleeps: wake it where that takes a task."""
         if not self._asleep:
             return
-        if self._needed():
+        later = self._line[0].later if self._line and self._line[0].rings else None
+        if later is not None and not later.ready() and not self._unsent:
+            self.idle = False  # it rings when there is something to do
+        elif self._needed():
             assert self._task is not None
             self.idle = self._asleep = False
             reschedule(self._task)
@@ -221,7 +224,7 @@ class Connection:
         if self.idle:
             self.last_active = self._gateway.clock
             # The rest of a request that came in part may have been kept waiting by us.
-            self.began = self._gateway.clock if self._incoming.midway else None
+            self.began = self._gateway.clock if self._incoming.apart and self._incoming.midway else None
 
     # --- requests --------------------------------------------------------------------
 
@@ -292,11 +295,11 @@ class Connection:
             at = end
             if self._gathered + len(self._out) >= SEND_AT:
                 self._flush_now()
-            if (self._line or self._unsent) and self._held():
-                if at < len(data):
-                    self._rest = data[at:] if private else memoryview(bytes(data[at:]))
+            if at < len(data) and (self._line or self._unsent) and self._held():
+                self._rest = data[at:] if private else memoryview(bytes(data[at:]))
                 break
-        if not self._line or self._line[0].rings:  # else the task sees to it, before it waits
+        # Where the first in line does not ring the task sees to it, before it waits.
+        if (self._out or self._pieces) and (not self._line or self._line[0].rings):
             self._flush_now()
 
     def _take_up(self, data: memoryview, at: int, end: int) -> None:
@@ -374,7 +377,7 @@ class Connection:
         try:
             self._answer_ready()
             self._flush_now()
-            if not self._unsent:
+            if not self._unsent and (self._transport.more or self._rest is not None):
                 self._go_on()
         except Exception as error:
             self._trouble = error
