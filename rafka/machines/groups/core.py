@@ -75,7 +75,7 @@ class Core(Generic[Token]):
 
     @property
     def all_joined(self) -> bool:
-        return self.joined == len(self.roster) and not self.pending
+        return self.joined == len(self.roster.by_id) and not self.pending
 
     def move_to(self, state: State) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state.name} cannot become {state.name}"

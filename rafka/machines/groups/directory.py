@@ -91,7 +91,7 @@ class Groups(Registry[Token]):
     def _join(
         self, key: GroupKey, op: ops.JoinGroup, caller: Caller, token: Token, now: Moment
     ) -> Decision[Token]:
-        entry = self.get(key)
+        entry = self._entries.get(key)
         if entry is not None:
             return self._noted(key, entry, entry.group.join(op, caller, token, now))
         check_join(op, self.rules)
@@ -129,7 +129,7 @@ class Groups(Registry[Token]):
 
     def _with_members(self, key: GroupKey) -> Entry[Token]:
         """For what only members ask: an absent group has none."""
-        entry = self.get(key)
+        entry = self._entries.get(key)
         if entry is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID if key[1] else ErrorCode.INVALID_GROUP_ID)
         return entry
@@ -146,7 +146,7 @@ class Groups(Registry[Token]):
     def _commit(
         self, key: GroupKey, op: offset_ops.OffsetCommit, caller: Caller, token: Token, now: Moment
     ) -> Decision[Token]:
-        known = self.get(key)
+        known = self._entries.get(key)
         if known is not None:
             known.group.check_commit(op, now)
             self.set_alarm(key, known)

@@ -14,7 +14,7 @@ from ...ops.group import JoinGroup
 from .core import Cause, Core, join_refused
 from .events import Trigger
 from .model import Caller, Decision, GroupRules, Moment, State, Token
-from .rebalance import maybe_complete, rebalance_or_complete, welcome
+from .rebalance import maybe_complete, prepare, rebalance_or_complete, welcome
 from .replace import replace
 from .roster import ITSELF, Member, protocols_of, weight_of
 
@@ -46,9 +46,10 @@ def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Mo
     check_join(op, core.rules)
     if core.state is State.DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if not _has_room(core, op.member_id):
+    rules, roster = core.rules, core.roster
+    if len(roster.by_id) >= rules.max_size and not _has_room(core, op.member_id):
         return _turn_away(core, op.member_id, token, now)
-    if not _fits(core, op):
+    if roster.weight + ITSELF + rules.max_metadata_bytes > rules.max_group_bytes and not _fits(core, op):
         if op.member_id in core.pending:
             return _turn_away(core, op.member_id, token, now)
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group would be too large")
@@ -68,22 +69,16 @@ def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Mo
 
 
 def _has_room(core: Core[Token], member_id: str) -> bool:
-    """While a generation forms, places are for those who come; later for those who are in."""
-    if core.state is State.EMPTY:
-        return True
+    """Of a group that is full: while a generation forms, places are for those who come; later for members."""
+    member = core.roster.by_id.get(member_id)
     if core.state is State.PREPARING:
-        if core.joined < core.rules.max_size:
-            return True
-        member = core.roster.by_id.get(member_id)
-        return member is not None and member.join_waiter is not None
-    return len(core.roster) < core.rules.max_size or member_id in core.roster.by_id
+        return core.joined < core.rules.max_size or (member is not None and member.join_waiter is not None)
+    return member is not None or core.state is State.EMPTY
 
 
 def _fits(core: Core[Token], op: JoinGroup) -> bool:
-    """All members together stay within what a group may keep. Whoever is in stays in as it was."""
+    """Of a group that may be too large: what all members bring, with this one's offer in place of its old."""
     roster, most = core.roster, core.rules.max_group_bytes
-    if roster.weight + ITSELF + core.rules.max_metadata_bytes <= most:
-        return True
     member = roster.by_id.get(op.member_id) or roster.holder(op.group_instance_id)
     replaced = weight_of(member.protocols) if member is not None else 0
     return roster.weight - replaced + weight_of(protocols_of(op)) <= most
@@ -170,6 +165,9 @@ def _rejoin(
         core.roster.change_offer(member, protocols)
     member.session_ms, member.rebalance_ms = op.session_timeout_ms, op.rebalance_timeout_ms
     core.park_join(member, token, now, out)
-    trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
-    rebalance_or_complete(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
+    if core.state is State.PREPARING:
+        maybe_complete(core, now, out)
+    else:
+        trigger = Trigger.LEADER_REJOINED if same else Trigger.PROTOCOLS_CHANGED
+        prepare(core, Cause(trigger, member.member_id, op.reason or ""), now, out)
     return out
