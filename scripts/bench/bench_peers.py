@@ -34,13 +34,24 @@ class Peer(Protocol):
     def stop(self) -> None: ...
 
 
-START_TRIES: Final = 3  # its tools take a cluster id that begins with a dash for an option: one in 64 does
+START_TRIES: Final = 5  # its tools take a cluster id that begins with a dash for an option: one in 64 does
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def free_pair() -> int:
+    """A port that is free, as is the next: Kafka's controller listens there."""
+    while True:
+        port = free_port()
+        try:
+            with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
+                return port
+        except OSError:
+            continue
 
 
 def allow_many_files(count: int = 30_000) -> None:
@@ -160,17 +171,18 @@ class Kafka:
             raise SystemExit(f"no Apache Kafka to compare with: {found}; set RAFKA_KAFKA_PEER to a script")
         self.script = found
         self.home = home
-        self.port = free_port()
+        self.port = free_pair()
         self.pid = 0
         self.started = False
 
     def start(self) -> float:
-        command = [self.script, "start", "--port", str(self.port), "--dir", str(self.home)]
-        command += ["--keep"] if self.started else []
         for _ in range(START_TRIES):
+            command = [self.script, "start", "--port", str(self.port), "--dir", str(self.home)]
+            command += ["--keep"] if self.started else []
             ran = subprocess.run(command, capture_output=True, text=True)
             if ran.returncode == 0:
                 break
+            self.port = free_pair()
         else:
             raise SystemExit(f"Apache Kafka does not start: {ran.stderr.strip()}")
         self.started = True
