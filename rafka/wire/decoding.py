@@ -166,7 +166,7 @@ class _Decoder:
         piece = "data[at:end]"
         if kind is STRING:
             raw = piece if self.copies else f"{piece}.tobytes()"
-            source += f'{target} = {raw}.decode("utf-8", "replace")'
+            source += f'{target} = {raw}.decode("utf-8", "replace") if {length} else ""'
         elif kind is BYTES and not self.copies:
             source += f"{target} = {piece}.tobytes()"
         else:

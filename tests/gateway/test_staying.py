@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from rafka.gateway.inside_trio import Inside, look_inside
-from rafka.gateway.readiness import HAS_EPOLL, IN_A_ROW, ROUNDS, STAY_MS, Readiness, Staying
+from rafka.gateway.readiness import HAS_EPOLL, IN_A_ROW, LOOKS, ROUNDS, STAY_MS, Readiness, Staying
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="plain sockets need epoll")
 
@@ -171,3 +171,29 @@ async def test_where_requests_are_rare_nobody_stays_for_them() -> None:
         staying.on_served()
 
         staying.before_io_wait(60)
+
+
+@pytest.mark.parametrize(("cpus", "looks"), [(2, 3), (1, 0)])
+async def test_who_comes_at_once_is_looked_out_for_before_we_sleep(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, looks: int
+) -> None:
+    monkeypatch.setattr("rafka.gateway.readiness.cpus", lambda: cpus)
+    ours, theirs = socket.socketpair()
+    calls = []
+
+    def serve() -> bool:
+        calls.append(len(calls))
+        if len(calls) == 1:
+            ours.recv(1)  # from now on there is nothing to wake us
+        return len(calls) in (1, 4)
+
+    with ours, theirs, select.epoll() as epoll:
+        epoll.register(ours.fileno(), select.EPOLLIN)
+        theirs.send(b"x")
+        staying = Staying(Inside(epoll.fileno(), ()), serve)
+        staying.on_served()
+        staying.on_served()
+
+        staying.before_io_wait(60)
+
+    assert len(calls) == 1 + looks + (LOOKS if looks else 0)
