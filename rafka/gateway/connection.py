@@ -29,7 +29,7 @@ from ..ops.base import Envelope, Later, Op
 from ..types import Buffer
 from ..wire.errors import UnwritableError, WireError
 from ..wire.frame import end_of_header
-from .incoming import Incoming
+from .incoming import SIZE_FIELD, Incoming
 from .line import Waiting, our_fault
 from .quirks import Unanswered
 from .routes import Bound, bound_route, bound_routes
@@ -289,13 +289,19 @@ class Connection:
 
         Bytes that are not private to this connection are copied before they are kept.
         """
-        at = 0
-        while at < len(data) and (end := self._incoming.frame_end(data, at)) > 0:
-            self._take_up(data, at + 4, end)
+        incoming = self._incoming
+        at, come = 0, len(data)
+        while at < come:
+            end = at + SIZE_FIELD + (_SIZE.unpack_from(data, at)[0] if come - at >= SIZE_FIELD else 0)
+            if not at + SIZE_FIELD < end <= come or end - at > incoming.longest:
+                end = incoming.frame_end(data, at)  # it has not come whole, or is wrong
+                if end < 0:
+                    break
+            self._take_up(data, at + SIZE_FIELD, end)
             at = end
             if self._gathered + len(self._out) >= SEND_AT:
                 self._flush_now()
-            if at < len(data) and (self._line or self._unsent) and self._held():
+            if at < come and (self._line or self._unsent) and self._held():
                 self._rest = data[at:] if private else memoryview(bytes(data[at:]))
                 break
         # Where the first in line does not ring the task sees to it, before it waits.
@@ -382,7 +388,10 @@ class Connection:
         except Exception as error:
             self._trouble = error
             self._leave_line()
-        self._look_up()
+        if self._line or self._needed():
+            self._look_up()
+        elif self._asleep:
+            self._rest_at_ease()
 
     def _answer_ready(self) -> None:
         line = self._line

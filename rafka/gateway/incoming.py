@@ -31,7 +31,6 @@ class Incoming:
         "_buffers",
         "_counted",
         "_filled",
-        "_frame_max",
         "_head",
         "_shared",
         "_size",
@@ -39,6 +38,7 @@ class Incoming:
         "_whole",
         "apart",
         "ended",
+        "longest",
         "starved",
     )
 
@@ -57,7 +57,7 @@ class Incoming:
         self._shared = shared
         self._buffers = buffers
         self._budget = budget
-        self._frame_max = frame_max
+        self.longest = SIZE_FIELD + frame_max
         self._head = b""  # less than a frame's size field
         self._body: bytearray | None = None  # of a frame that has come in part
         self._whole: bytearray | None = None  # the one that was last given out
@@ -99,7 +99,7 @@ class Incoming:
             self._head, self.apart = bytes(data[at:]), True
             return -1
         (size,) = _SIZE.unpack_from(data, at)
-        if not 0 < size <= self._frame_max:
+        if not 0 < size <= self.longest - SIZE_FIELD:
             raise WireError(_what_it_may_be(size, data, at))
         end: int = at + SIZE_FIELD + size
         if end > len(data):

@@ -14,7 +14,7 @@ from .events import Trigger
 from .facts import StaticMemberReplaced
 from .model import Caller, Decision, Moment, State, Token
 from .rebalance import rebalance_or_complete, welcome
-from .roster import Member, protocols_of, same_names
+from .roster import Member, names_of, protocols_of
 
 
 def replace(
@@ -87,7 +87,7 @@ def _vote_stays(core: Core[Token], old: Member[Token], new: Member[Token]) -> bo
     Only other names can change that. Among equals the place of a voter would decide, and the
     successor has come last.
     """
-    return same_names(old.protocols, new.protocols) or core.protocol_name in core.roster.most_voted()
+    return names_of(old.protocols) == names_of(new.protocols) or core.protocol_name in core.roster.most_voted()
 
 
 def _same_generation(

@@ -30,12 +30,6 @@ def names_of(protocols: Protocols) -> list[str]:
     return [name for name, _ in protocols]
 
 
-def same_names(some: Protocols, others: Protocols) -> bool:
-    if len(some) == len(others) == 1:  # as with most clients
-        return some[0][0] == others[0][0]
-    return names_of(some) == names_of(others)
-
-
 def size_of(protocols: Protocols) -> int:
     size = 0
     for name, metadata in protocols:
@@ -122,8 +116,11 @@ class Roster(Generic[Token]):
 
     def change_offer(self, member: Member[Token], protocols: Protocols) -> None:
         old, member.protocols = member.protocols, protocols
+        if len(old) == len(protocols) == 1 and old[0][0] == protocols[0][0]:  # as with most clients
+            self.weight += len(protocols[0][1]) - len(old[0][1])
+            return
         self.weight += size_of(protocols) - size_of(old)
-        if not same_names(old, protocols):
+        if names_of(old) != names_of(protocols):
             self._count(old, -1)
             self._count(protocols, 1)
 
@@ -147,7 +144,11 @@ class Roster(Generic[Token]):
 
     def all_support_any(self, offered: Sequence[JoinProtocol]) -> bool:
         """Whether all who are in support at least one of these."""
-        return len(self.by_id) in [self._supporters.get(protocol.name, 0) for protocol in offered]
+        supporters, members = self._supporters, len(self.by_id)
+        for protocol in offered:  # noqa: SIM110  # asked at each join: `any` would take twice as long
+            if supporters.get(protocol.name, 0) == members:
+                return True
+        return False
 
     def elected_protocol(self) -> str:
         """The first of equals: whose voter joined first."""
