@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from rafka.errors import ErrorCode
+from rafka.gateway.routes import bound_route, bound_routes
 from rafka.ops import log, topics
 from rafka.ops.base import Envelope, Later
 from rafka.ops.log import ProduceReply
@@ -15,6 +16,7 @@ from rafka.wire.apis.api_versions import API_VERSIONS
 from rafka.wire.apis.metadata import METADATA
 from rafka.wire.apis.produce import PRODUCE
 from rafka.wire.apis.sasl_handshake import SASL_HANDSHAKE
+from rafka.wire.errors import WireError
 
 from .kit import ScriptedLink, World, api_versions, cluster, metadata, produce, raw, request, written
 
@@ -419,3 +421,15 @@ async def test_sasl_is_out_of_place_on_a_plain_listener(world: World) -> None:
 
     assert (await client.reply(SASL_HANDSHAKE, 1)).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert await client.correlation_id() == 2
+
+
+def test_what_is_not_served_leaves_nothing_behind() -> None:
+    """Whoever asks for every version there may be shall not fill our memory with them."""
+    before = dict(bound_routes)
+
+    for version in range(-50, 50):
+        with pytest.raises(WireError):
+            bound_route(999, version)
+        bound_route(18, 1000 + version)  # ApiVersions is answered all the same
+
+    assert bound_routes == before

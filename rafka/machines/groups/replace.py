@@ -87,7 +87,9 @@ def _vote_stays(core: Core[Token], old: Member[Token], new: Member[Token]) -> bo
     Only other names can change that. Among equals the place of a voter would decide, and the
     successor has come last.
     """
-    return names_of(old.protocols) == names_of(new.protocols) or core.protocol_name in core.roster.most_voted()
+    return (
+        names_of(old.protocols) == names_of(new.protocols) or core.protocol_name in core.roster.most_voted()
+    )
 
 
 def _same_generation(
