@@ -179,7 +179,7 @@ async def test_who_comes_at_once_is_looked_out_for_before_we_sleep(
 ) -> None:
     monkeypatch.setattr("rafka.gateway.readiness.cpus", lambda: cpus)
     ours, theirs = socket.socketpair()
-    calls = []
+    calls: list[int] = []
 
     def serve() -> bool:
         calls.append(len(calls))

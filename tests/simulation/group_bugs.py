@@ -52,7 +52,7 @@ def _rounds_answered_at_once() -> Iterator[None]:
 
     async def hasty(coordinator: Coordinator, decision: Any) -> None:
         replies, decision.replies = decision.replies, []
-        await coordinator._held.tell((reply.to, reply.answer) for reply in replies)
+        await coordinator._held.tell(replies)
         await keep(coordinator, decision)
 
     with mock.patch.object(Coordinator, "_journal_and_answer", hasty):
