@@ -29,7 +29,11 @@ def run(
     command: str, *, stdout: IO[bytes] | int = subprocess.PIPE, **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     """A line for the shell, in which `rafka` is ours."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "PYTHON"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LC_", "PYTHON", "RAFKA_", "KAFKA_"))
+    }
     return subprocess.run(
         ["sh", "-c", f'rafka() {{ {sys.executable} -m rafka "$@"; }}; {command}'],
         stdout=stdout,
