@@ -41,8 +41,9 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _unpack = _HEADER.unpack_from
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
-_UINT32: Final = struct.Struct(">I")
-_CRC_AT: Final = 17
+_UNCHECKED: Final = struct.Struct(">qiibI")  # the header in two: what the checksum leaves out, with it
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+_COPIED_BELOW: Final = 4096  # bytes of records: to join them with their header costs less than two pieces
 _unpack_int32 = _INT32.unpack_from
 _SEQUENCES: Final = 1 << 31  # producers count to 2**31 - 1 and start again at 0
 
@@ -158,13 +159,35 @@ def sealed(header: BatchHeader, *records: Buffer) -> BatchHeader:
     return header
 
 
-def sealed_header(header: BatchHeader, records: Buffer) -> bytearray:
-    """`sealed`, and at once as the 61 bytes that stand before these bytes of records."""
-    header.length = OVERHEAD - LOG_OVERHEAD + len(records)
-    raw = write_header(header)
-    header.crc = checksum(records, checksum(memoryview(raw)[CHECKED_FROM:]))
-    _UINT32.pack_into(raw, _CRC_AT, header.crc)
-    return raw
+def plain_batch(
+    records: bytes, count: int, timestamp: int, base_offset: int, leader_epoch: int
+) -> tuple[BatchHeader, list[Buffer]]:
+    """A batch of records that share one time and have no producer: its header, and its bytes."""
+    length = OVERHEAD - LOG_OVERHEAD + len(records)
+    checked = _CHECKED.pack(0, count - 1, timestamp, timestamp, NO_PRODUCER, -1, -1, count)
+    if len(records) < _COPIED_BELOW:
+        checked += records
+        crc = checksum(checked)
+        pieces: list[Buffer] = [_UNCHECKED.pack(base_offset, length, leader_epoch, 2, crc) + checked]
+    else:
+        crc = checksum(records, checksum(checked))
+        pieces = [_UNCHECKED.pack(base_offset, length, leader_epoch, 2, crc) + checked, records]
+    header = BatchHeader(
+        base_offset,
+        length,
+        leader_epoch,
+        2,
+        crc,
+        0,
+        count - 1,
+        timestamp,
+        timestamp,
+        NO_PRODUCER,
+        -1,
+        -1,
+        count,
+    )
+    return header, pieces
 
 
 def walk(buf: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader]]:

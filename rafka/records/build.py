@@ -19,7 +19,9 @@ from .batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    sealed_header,
+    plain_batch,
+    sealed,
+    write_header,
 )
 from .compress import NONE, compress
 from .record import Header, Record, wrapped
@@ -76,7 +78,7 @@ def build(
 def build_pairs(
     pairs: Iterable[tuple[bytes, bytes]], timestamp: int, *, base_offset: int = 0, leader_epoch: int = -1
 ) -> tuple[BatchHeader, list[Buffer]]:
-    """A batch of keys and values that share one time: its header, and its bytes, in two pieces.
+    """A batch of keys and values that share one time: its header, and its bytes, in one piece or two.
 
     The same bytes as `build` makes of such records, sooner: the broker waits for its own.
     """
@@ -94,16 +96,12 @@ def build_pairs(
         count += 1
     if not count:
         raise ValueError("a batch has one record at the least")
-    body = b"".join(parts)
-    header = BatchHeader(
-        base_offset, 0, leader_epoch, 2, 0, 0, count - 1, timestamp, timestamp, NO_PRODUCER, -1, -1, count
-    )
-    return header, [sealed_header(header, body), body]
+    return plain_batch(b"".join(parts), count, timestamp, base_offset, leader_epoch)
 
 
 def assembled(header: BatchHeader, body: Buffer) -> bytes:
     """The batch of this header and these bytes of records; length and checksum are filled in."""
-    return bytes(sealed_header(header, body) + body)
+    return bytes(write_header(sealed(header, body)) + body)
 
 
 def _records(records: Sequence[Record], base_timestamp: int) -> tuple[int, bytes]:

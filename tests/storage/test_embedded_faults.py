@@ -174,7 +174,7 @@ async def test_a_write_that_does_not_fit_leaves_nothing_behind(autojump_clock: M
         await trio.sleep(2)
 
         backend._shared.reserve._left = 1 << 40  # the disk has to say so itself
-        backend._shared.reserve._ask_again = 1 << 40
+        backend._shared.reserve._asked_ms = backend._shared.now_ms()
         assert "No space left" in refusal_of(log, value=bytes(500))
 
         assert disk.contents(path(0)) == batches[0]

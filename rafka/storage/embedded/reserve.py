@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import logging
 
-import trio
-
 from ...env import Disk
 from ...errors import ErrorCode, KafkaError
 from .config import EmbeddedConfig
 
 _log = logging.getLogger("rafka.storage")
 
-_EVERY_SECONDS = 1.0
+_EVERY_MS = 1000
 _EVERY_BYTES = 16 << 20
 
 
@@ -30,29 +28,29 @@ class Reserve:
         self._path = path
         self._config = config
         self._left = 0
-        self._ask_again = -1.0
-        self._clock = trio.current_time
+        self._asked_ms = -_EVERY_MS
         self.refusing = False
 
-    def take(self, size: int, *, essential: bool) -> None:
+    def take(self, size: int, now_ms: int, *, essential: bool) -> None:
         """Count an append. KafkaError(KAFKA_STORAGE_ERROR) if there is no room for it."""
         self._left -= size
-        if self._clock() >= self._ask_again or (self._left < 0 and not self.refusing):
-            self._ask(size)
+        # By the calendar, which whoever appends has at hand: where it goes back, the disk is asked sooner.
+        since_ms = now_ms - self._asked_ms
+        if not 0 <= since_ms < _EVERY_MS or (self._left < 0 and not self.refusing):
+            self._ask(size, now_ms)
         if self.refusing and not essential:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self._path} is nearly full")
 
-    def full(self) -> None:
+    def full(self, now_ms: int) -> None:
         """The disk said so itself."""
         self._left = 0
         self._tell(True, 0)
-        self._ask_again = trio.current_time() + _EVERY_SECONDS
+        self._asked_ms = now_ms
 
-    def _ask(self, size: int) -> None:
-        self._clock = trio.lowlevel.current_clock().current_time  # the same, by a shorter way
+    def _ask(self, size: int, now_ms: int) -> None:
         total, free = self._disk.room(self._path)
         reserve = min(self._config.reserve_bytes, int(total * self._config.reserve_percent / 100))
-        self._ask_again = trio.current_time() + _EVERY_SECONDS
+        self._asked_ms = now_ms
         self._left = min(_EVERY_BYTES, free - reserve - size)
         self._tell(free - size < reserve, free)
 

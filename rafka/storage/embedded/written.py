@@ -87,14 +87,14 @@ class WrittenLog:
         shared = self._shared
         settings = self._settings
         size = sum(map(len, pieces))
-        shared.reserve.take(size, essential=settings.essential)
+        now_ms = int(shared.env.now() * 1000)
+        shared.reserve.take(size, now_ms, essential=settings.essential)
         last_offset = header.base_offset + header.last_offset_delta
         timestamp = header.max_timestamp
         try:
             if not self._segments:
                 self._begin()
             active = self._segments[-1]
-            now_ms = shared.now_ms()
             if must_roll(active, settings, size, timestamp, last_offset, now_ms):
                 self._roll()
                 active = self._segments[-1]
@@ -193,7 +193,7 @@ class WrittenLog:
     def _undone(self, active: SegmentFile, file: File, position: int, error: OSError) -> KafkaError:
         """Take back what a failed write may have left, so that no part of it is ever taken for a batch."""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            self._shared.reserve.full()
+            self._shared.reserve.full(self._shared.now_ms())
         try:
             file.truncate(position)
         except OSError as again:
