@@ -132,14 +132,10 @@ class Inbox(Generic[LetterT]):
 
     def post(self, letter: LetterT, waiter: Waiter, *, overlaps: bool = False) -> Later[Any]:
         """Hand in a letter. `overlaps` as in `Later`; where there is no room, nothing follows it."""
-        letters = self._letters
-        if self._crowd or len(letters) >= self._size:
+        if self.offer(letter):
+            waiter.overlaps = overlaps
+        else:
             self._crowd.append(letter)
-            return waiter
-        waiter.overlaps = overlaps
-        letters.append(letter)
-        if self._reader is not None:
-            self._wake(self._reader)
         return waiter
 
     def offer(self, letter: LetterT) -> bool:

@@ -94,7 +94,6 @@ class Coordinator:
         )
         self._env = env
         self._journal = journal
-        self._kept_when_written = journal.at_once
         self._owes = False  # what was decided at once is not in the journal yet
         self._topic_exists = topic_exists
         self._inbox: Inbox[Letter] = Inbox(INBOX_SIZE)
@@ -119,7 +118,7 @@ class Coordinator:
         org, kind = envelope.org_id, type(op)
         if kind in BRIEF and self._ready and not (self._ahead and self._is_behind(org, op)):
             answer = self._at_once(envelope, op)
-            return answer if self._kept_when_written or self._journal.rests else self._hold(answer)
+            return answer if self._journal.rests else self._hold(answer)
         waiter = self._inbox.waiter()
         caller = Caller(envelope.client_id, envelope.client_host)
         group_id: str | None = None if kind is OffsetFetch else getattr(op, "group_id", None)

@@ -61,22 +61,19 @@ class GroupRequests:
     # --- commit -------------------------------------------------------------------------
 
     def commit(self, envelope: Envelope, op: OffsetCommit) -> OffsetCommitReply | Later[OffsetCommitReply]:
-        if op.topics and self._all_there(envelope.org_id, op.topics, op.by_id):
-            return self._coordinator.ask(envelope, op)
-        return self._commit_some(envelope, op, op.by_id)
+        return self._commit(envelope, op, op.by_id)
 
     def commit_pending(
         self, envelope: Envelope, op: TxnOffsetCommit
     ) -> OffsetCommitReply | Later[OffsetCommitReply]:
-        if op.topics and self._all_there(envelope.org_id, op.topics, False):
-            return self._coordinator.ask(envelope, op)
-        return self._commit_some(envelope, op, False)
+        return self._commit(envelope, op, False)
 
-    def _commit_some(
+    def _commit(
         self, envelope: Envelope, op: Commit, by_id: bool
     ) -> OffsetCommitReply | Later[OffsetCommitReply]:
-        """Of what is there and what is not, each partition is answered by whoever knows."""
         org, topics = envelope.org_id, op.topics
+        if topics and self._all_there(org, topics, by_id):
+            return self._coordinator.ask(envelope, op)
         verdicts = [_verdict(topic, self._find(org, topic, by_id), by_id) for topic in topics]
 
         def merge(reply: OffsetCommitReply) -> OffsetCommitReply:

@@ -224,7 +224,7 @@ class Connection:
         if self.idle:
             self.last_active = self._gateway.clock
             # The rest of a request that came in part may have been kept waiting by us.
-            self.began = self._gateway.clock if self._incoming.apart and self._incoming.midway else None
+            self.began = self._gateway.clock if self._incoming.midway else None
 
     # --- requests --------------------------------------------------------------------
 
@@ -388,10 +388,7 @@ class Connection:
         except Exception as error:
             self._trouble = error
             self._leave_line()
-        if self._line or self._needed():
-            self._look_up()
-        elif self._asleep:
-            self._rest_at_ease()
+        self._look_up()
 
     def _answer_ready(self) -> None:
         line = self._line

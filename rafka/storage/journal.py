@@ -40,7 +40,7 @@ from typing import Any, Protocol
 import trio
 
 from ..env import Env
-from ..records.batch import LOG_OVERHEAD, BatchHeader, crc_of, sealed, walk, write_header
+from ..records.batch import BatchHeader, crc_of, sealed, walk, write_header
 from ..records.build import build_pairs
 from ..records.record import Record, iterate
 from ..types import Buffer
@@ -270,8 +270,8 @@ class Journal:
 
     def _put(self, header: BatchHeader, pieces: list[Buffer]) -> None:
         self._log.append(pieces, header)
-        self._bytes_since += LOG_OVERHEAD + header.length
-        if self._bytes_since >= self._due_at_bytes or self._facts_since >= self._due_at_facts:
+        self._bytes_since += header.size
+        if self.due:
             self.on_due()
 
     def _batch(

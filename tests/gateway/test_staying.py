@@ -6,6 +6,7 @@ import os
 import select
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import attrs
 import pytest
@@ -53,6 +54,18 @@ class Chatter:
             self.theirs.send(b"x")
         else:
             self.done.set()
+
+
+@contextmanager
+def lively(ours: socket.socket, theirs: socket.socket, serve: Callable[[], bool]) -> Iterator[Staying]:
+    """Somebody was served just now, and there is more from them."""
+    with select.epoll() as epoll:
+        epoll.register(ours.fileno(), select.EPOLLIN)
+        theirs.send(b"x")
+        staying = Staying(Inside(epoll.fileno(), ()), serve)
+        staying.on_served()
+        staying.on_served()
+        yield staying
 
 
 @pytest.fixture
@@ -150,13 +163,7 @@ async def test_whoever_sleeps_shortly_is_not_kept_waiting(sleeps_for: float, ser
         return True
 
     ours, theirs = socket.socketpair()
-    with ours, theirs, select.epoll() as epoll:
-        epoll.register(ours.fileno(), select.EPOLLIN)
-        theirs.send(b"x")
-        staying = Staying(Inside(epoll.fileno(), ()), serve)
-        staying.on_served()
-        staying.on_served()
-
+    with ours, theirs, lively(ours, theirs, serve) as staying:
         staying.before_io_wait(sleeps_for)
 
     assert len(calls) == served
@@ -187,13 +194,7 @@ async def test_who_comes_at_once_is_looked_out_for_before_we_sleep(
             ours.recv(1)  # from now on there is nothing to wake us
         return len(calls) in (1, 4)
 
-    with ours, theirs, select.epoll() as epoll:
-        epoll.register(ours.fileno(), select.EPOLLIN)
-        theirs.send(b"x")
-        staying = Staying(Inside(epoll.fileno(), ()), serve)
-        staying.on_served()
-        staying.on_served()
-
+    with ours, theirs, lively(ours, theirs, serve) as staying:
         staying.before_io_wait(60)
 
     assert len(calls) == 1 + looks + (LOOKS if looks else 0)

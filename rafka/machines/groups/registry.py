@@ -27,6 +27,7 @@ from .model import Decision, GroupKey, GroupRules, Moment, Token
 from .offset_facts import OFFSET_FACTS, OffsetFact, PendingOffsets, PendingSettled
 from .offsets import Offsets
 from .slug import stable_id
+from .timers import deadline_of
 
 _SLACK: Final = 64  # alarms that count no more, which the heap may hold before it is swept
 
@@ -199,8 +200,7 @@ class Registry(Generic[Token]):
 
     def set_alarm(self, key: GroupKey, entry: Entry[Token]) -> None:
         """A later deadline needs no alarm of its own: the sooner one looks again."""
-        group = entry.group
-        deadline = min(group.sessions.next, group.join_until, group.sync_until)  # `group.deadline`, in place
+        deadline = deadline_of(entry.group)
         if deadline < entry.alarm:
             entry.alarm = deadline
             self._serial += 1
