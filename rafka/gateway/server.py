@@ -35,6 +35,7 @@ from .transport import SocketTransport, StreamTransport, Transport
 log = logging.getLogger(__name__)
 
 SHARED_BUFFER: Final = 256 * 1024
+ACCEPTED_AT_ONCE: Final = 64  # while the broker is busy a turn takes long: one in each would be too few
 WATCH_S: Final = 1.0
 UNSENT_MAX: Final = 256 * 1024 * 1024  # replies that slow readers leave lying, all together
 NOTES_EVERY_S: Final = 10.0  # one line about an address in this time, however often it errs
@@ -126,19 +127,26 @@ class Gateway:
     async def _accept(self, sock: socket.socket, bound: Bound, connections: trio.Nursery) -> None:
         while True:
             await trio.lowlevel.checkpoint()
-            while len(self._connections) + self._arriving >= self._network.max_connections:
+            while self._full():
                 await self._room.wait()
             try:
-                client, address = sock.accept()
+                self._accept_some(sock, bound, connections)
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(sock)
-                continue
             except OSError as error:
-                if error.errno not in OUT_OF_HANDLES:
-                    continue  # the client was gone before it was accepted
-                log.error("cannot accept connections: %s", error.strerror)
-                await trio.sleep(0.1)
-                continue
+                if error.errno in OUT_OF_HANDLES:
+                    log.error("cannot accept connections: %s", error.strerror)
+                    await trio.sleep(0.1)  # else the client was gone before it was accepted
+
+    def _full(self) -> bool:
+        return len(self._connections) + self._arriving >= self._network.max_connections
+
+    def _accept_some(self, sock: socket.socket, bound: Bound, connections: trio.Nursery) -> None:
+        """Those who have come, but not so many that others wait long for their turn."""
+        for _ in range(ACCEPTED_AT_ONCE):
+            if self._full():
+                return
+            client, address = sock.accept()
             peer: str = address[0]
             if self._per_address[peer] >= self._network.max_connections_per_ip:
                 self._note_address(peer, f"refused: {self._per_address[peer]} connections from there already")

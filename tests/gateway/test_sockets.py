@@ -347,6 +347,21 @@ async def test_a_client_over_tcp_is_answered_and_told_where_it_came(link: Script
     assert seen[0] == ("/127.0.0.1", "127.0.0.1", place.port)
 
 
+async def test_clients_who_come_together_are_accepted_together(link: ScriptedLink) -> None:
+    """A turn of a busy broker's loop takes long: were there one in each, a crowd would wait for seconds."""
+    async with listening(link) as place:
+        crowd = [socket.create_connection(("127.0.0.1", place.port)) for _ in range(50)]
+        await trio.sleep(0.001)  # until the listener looks
+        turns = 0
+        while len(place.gateway._connections) < len(crowd):
+            await trio.lowlevel.checkpoint()
+            turns += 1
+        for sock in crowd:
+            sock.close()
+
+    assert turns <= 5
+
+
 async def test_no_more_connections_are_served_than_there_may_be(link: ScriptedLink) -> None:
     """More wait to be accepted, and are, once somebody goes."""
     async with listening(link, max_connections=3) as place:
