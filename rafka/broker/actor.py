@@ -27,6 +27,7 @@ import trio
 from ..ops.base import Later
 
 ROUND_SIZE: Final = 128  # letters; past this, those already decided would wait too long for their answer
+TURNS: Final = 2  # of Trio's loop: in one it may be after us that somebody reads what has come
 KEPT: Final = 1024  # channels for later letters: to make one takes longer than to answer a heartbeat
 
 Channel: TypeAlias = "tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]]"
@@ -158,10 +159,18 @@ class Inbox(Generic[LetterT]):
         trio.lowlevel.reschedule(reader)
 
     async def drain(self, until: float = inf) -> list[LetterT]:
-        """What is there, or comes first, up to the size of a round; none if nothing comes until then."""
+        """What is there, or comes first, up to the size of a round; none if nothing comes until then.
+
+        With nothing to wait for any more, whoever has something to hand in still gets a turn.
+        """
         if not self._letters and not self._poked:
-            with trio.move_on_at(until):
-                await self._sleep()
+            if trio.current_time() < until:
+                with trio.move_on_at(until):
+                    await self._sleep()
+            for _ in range(TURNS):
+                if self._letters or self._poked:
+                    break
+                await trio.lowlevel.checkpoint()
         self._poked = False
         letters = self._letters
         if len(letters) <= ROUND_SIZE:

@@ -54,6 +54,7 @@ PARKED: Final = frozenset((JoinGroup, SyncGroup, GroupHistory))  # may be answer
 BRIEF: Final = frozenset((Heartbeat, OffsetCommit, OffsetFetch, TxnOffsetCommit))  # release nobody else
 HELD: Final = 1024  # answers; past this, requests have to take the way through the inbox
 LATE_S: Final = 0.1  # how long a deadline may be put off
+STREAM_S: Final = 0.08  # and how long while letters keep coming, none of them being kept waiting
 AFTER_A_MISTAKE_S: Final = 1.0
 GROUP_ID_SHOWN: Final = 250
 
@@ -254,7 +255,7 @@ class Coordinator:
                 decision += part
         while self._gone:
             self.groups.forget_topic(self._gone.pop())
-        if self._is_time(now):
+        if self._is_time(now, bool(letters)):
             self._meet_deadlines(now, decision)
         if self._closing and not self._closed:
             self._closed = True
@@ -280,8 +281,11 @@ class Coordinator:
         log.exception("%s failed for %s", type(op).__name__, host)
         return Decision.of(waiter, op.refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    def _is_time(self, now: Moment) -> bool:
-        """Whether deadlines are met now. They wait for letters that are here, but not for long.
+    def _is_time(self, now: Moment, busy: bool) -> bool:
+        """Whether deadlines are met now. They wait for letters that are here or come, but not for long.
+
+        A new group that waits for nobody gathers by this all who have come already: Kafka's
+        timer likewise has its turn behind the requests that are in its queue.
 
         Who comes late to one was away: the disk took its time, or the machine slept. Then members were
         not heard, and not silent: what they have sent meanwhile has a moment to come in, once.
@@ -292,7 +296,8 @@ class Coordinator:
         if now.at - due > LATE_S and due != self._excused:
             self._excused, self._not_before = due, now.at + LATE_S
             return False
-        return not len(self._inbox) or now.at - max(due, self._not_before) >= LATE_S
+        late = now.at - max(due, self._not_before)
+        return late >= LATE_S or (not len(self._inbox) and (not busy or late >= STREAM_S))
 
     def _meet_deadlines(self, now: Moment, decision: Decision[Waiter]) -> None:
         try:

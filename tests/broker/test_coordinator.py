@@ -170,6 +170,32 @@ async def test_a_crowd_of_letters_does_not_keep_deadlines_from_being_met(
     assert trio.current_time() - began <= 13
 
 
+async def test_a_new_group_begins_with_all_whose_requests_have_come(world: World) -> None:
+    """With no delay to gather in: each of a crowd would otherwise begin a generation of its own."""
+    answers = []
+    for _ in range(3):
+        answers.append(world.answer(join()))
+        await trio.lowlevel.checkpoint()  # the next is still being read
+
+    replies = [await answer.wait() for answer in answers]
+
+    assert {reply.generation_id for reply in replies} == {1}
+    assert [len(reply.members) for reply in replies] == [3, 0, 0]
+
+
+async def test_a_new_group_does_not_wait_for_ever_while_others_keep_coming(
+    world: World, mock_clock: MockClock
+) -> None:
+    began, answer = trio.current_time(), world.answer(join())
+
+    while not answer.ready():
+        world.answer(ops.ListGroups())
+        await trio.lowlevel.checkpoint()
+        mock_clock.jump(0.01)
+
+    assert trio.current_time() - began < LATE_S
+
+
 async def test_members_that_behave_live_through_others_coming_and_going(
     world: World, autojump_clock: MockClock
 ) -> None:
