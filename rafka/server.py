@@ -221,7 +221,7 @@ async def _assemble(config: Config, env: Env, backend: LogBackend, names: list[L
             max_bytes=config.fetch.max_bytes,
             max_wait_s=PARKED_MAX_S,
         ),
-        offsets=Offsets(topics, backend),
+        offsets=Offsets(config, topics, backend),
         describer=Describer(config, topics, keeper, backend),
         configs=configs,
         keeper=keeper,

@@ -78,7 +78,7 @@ class ConfigKeeper:
     def layers(self) -> Layers:
         """What topics fall back on, as it is published."""
         if self._layers is None:
-            self._layers = self._state(self.published, DEFAULT_ORG).layers()
+            self._layers = self._state(self.published, DEFAULT_ORG).layers
         return self._layers
 
     def broker_changed(self) -> None:
@@ -97,7 +97,8 @@ class ConfigKeeper:
     # --- ops ---------------------------------------------------------------------------
 
     def describe(self, envelope: Envelope, op: DescribeConfigs) -> DescribeConfigsReply:
-        return config_rules.describe(op, self._state(self.published, envelope.org_id))
+        state = self._state(self.published, envelope.org_id)
+        return config_rules.describe(op, state, self.started_with.broker.max_reply_bytes)
 
     def list_resources(self, envelope: Envelope, op: ListConfigResources) -> ListConfigResourcesReply:
         return config_rules.list_resources(op, self._state(self.published, envelope.org_id))
@@ -132,6 +133,7 @@ class ConfigKeeper:
             check_topic=check_topic,
             loggers=kafka_levels(),
             broker_refuses=self._broker_refuses,
+            spare=self.started_with.broker.max_configured - len(catalog.configs),
         )
 
     def _broker_refuses(self, values: Mapping[str, str]) -> str | None:

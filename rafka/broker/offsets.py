@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, TypeVar
 
+from ..config import Config
 from ..errors import ErrorCode, KafkaError
 from ..machines.catalog import INTERNAL_TOPICS, valid_name
+from ..machines.room import EACH, Room
 from ..ops.base import Envelope, Later
 from ..ops.log import (
     ORDINARY_READER,
@@ -31,6 +33,7 @@ from ..ops.log import (
     TopicProducers,
 )
 from ..storage.backend import LogBackend
+from ..types import OrgId
 from .partition import Partition
 from .topics import Topics
 
@@ -43,9 +46,10 @@ NOTHING_TWICE: Final = frozenset[tuple[str, int]]()
 class Offsets:
     """Answers ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers."""
 
-    def __init__(self, topics: Topics, backend: LogBackend) -> None:
+    def __init__(self, config: Config, topics: Topics, backend: LogBackend) -> None:
         self.topics = topics
         self._backend = backend
+        self._most_bytes = config.broker.max_reply_bytes
 
     # --- list offsets -------------------------------------------------------------------
 
@@ -225,28 +229,30 @@ class Offsets:
     # --- producers ----------------------------------------------------------------------------
 
     def producers(self, envelope: Envelope, op: DescribeProducers) -> DescribeProducersReply:
+        room = Room(self._most_bytes)
+        room.must = True  # the first may be as large as it is
         topics = []
         for topic in op.topics:
             partitions = []
             for index in topic.partition_indexes:
-                try:
-                    if not valid_name(topic.name):
-                        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-                    partition = self.topics.by_name(envelope.org_id, topic.name).partition(index)
-                except KafkaError as refused:
-                    partitions.append(
-                        PartitionProducers(
-                            partition_index=index,
-                            error_code=refused.code,
-                            error_message=refused.code.meaning,
-                        )
-                    )
-                else:
-                    partitions.append(
-                        PartitionProducers(partition_index=index, active_producers=_active(partition))
-                    )
+                partitions.append(self._producers_of(envelope.org_id, topic.name, index, room))
+                room.must = False
             topics.append(TopicProducers(name=topic.name, partitions=partitions))
         return DescribeProducersReply(topics=topics)
+
+    def _producers_of(self, org: OrgId, name: str, index: int, room: Room) -> PartitionProducers:
+        try:
+            if not valid_name(name):
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            partition = self.topics.by_name(org, name).partition(index)
+            room.take(EACH + EACH * len(partition.producers.by_id))
+        except KafkaError as refused:
+            return PartitionProducers(
+                partition_index=index,
+                error_code=refused.code,
+                error_message=refused.message or refused.code.meaning,
+            )
+        return PartitionProducers(partition_index=index, active_producers=_active(partition))
 
 
 def _active(partition: Partition) -> list[ActiveProducer]:

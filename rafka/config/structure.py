@@ -21,7 +21,6 @@ from .setting import ConfigError, Setting, settings_of
 from .sources import Given
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
-_COMMA: Final = re.compile(r"\s*,\s*")
 
 
 def structured(given: Given, section: type[Any], field: str) -> object:
@@ -109,7 +108,7 @@ def _list(value: object) -> list[str]:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return [item.strip() for item in value]
     if isinstance(value, str):
-        return _COMMA.split(value.strip()) if value.strip() else []
+        return [item.strip() for item in value.split(",")] if value.strip() else []
     raise ValueError("must be a list, as in: a,b")
 
 

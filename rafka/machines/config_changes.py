@@ -29,7 +29,7 @@ from ..types import message
 from .config_other_tables import check_group, check_metrics
 from .config_rules import ConfigState, Overrides
 from .config_topic_table import TABLE
-from .config_values import Kind, ResourceType, appended, as_text, subtracted
+from .config_values import Kind, ResourceType, appended, as_node, as_text, subtracted
 from .topic_configs import check_overrides
 
 LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
@@ -76,7 +76,7 @@ def initial_cluster_overrides(state: ConfigState) -> ConfigsGranted:
     A new Kafka cluster has eligible leader replicas (KIP-966), and with them min.insync.replicas
     as a value for all brokers: clients see it as such, and it cannot be taken away.
     """
-    value = state.layers().effective(MIN_ISR) or as_text(TABLE[MIN_ISR].default)
+    value = state.layers.effective(MIN_ISR) or as_text(TABLE[MIN_ISR].default)
     return ConfigsGranted(resource_type=ResourceType.BROKER, resource_name="", configs={MIN_ISR: value})
 
 
@@ -101,6 +101,7 @@ def _decide(
     responses: list[AlteredResource] = []
     granted: list[ConfigsGranted] = []
     levels: dict[str, str | None] = {}
+    spare = state.spare
     for resource in resources:
         kind, name = resource.resource_type, resource.resource_name
         answer = AlteredResource(resource_type=kind, resource_name=name)
@@ -111,13 +112,26 @@ def _decide(
             if kind == ResourceType.BROKER_LOGGER and not replace:
                 levels |= _levels(resource, state)
             else:
-                granted.append(_granted(resource, replace, state))
+                new = _granted(resource, replace, state)
+                if _is_another(new, state):
+                    if spare < 1:
+                        raise KafkaError(
+                            ErrorCode.POLICY_VIOLATION, "too many resources have configs"
+                        )
+                    spare -= 1
+                granted.append(new)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message  # type: ignore[misc]
         responses.append(answer)
     if validate_only:
         granted, levels = [], {}
     return ConfigDecision(reply=AlterConfigsReply(responses=responses), granted=granted, levels=levels)
+
+
+def _is_another(granted: ConfigsGranted, state: ConfigState) -> bool:
+    """Whether nothing was set on the resource before. Topics are counted as topics."""
+    kind, name = granted.resource_type, granted.resource_name
+    return kind != ResourceType.TOPIC and bool(granted.configs) and not state.set_on(kind, name)
 
 
 def _check_shape(resource: ChangedResource) -> None:
@@ -137,11 +151,11 @@ def _granted(resource: ChangedResource, replace: bool, state: ConfigState) -> Co
         case ResourceType.TOPIC:
             _need_name(name, "topic")
             wanted = _applied(before, resource, _LISTS_OF_TOPICS)
-            kept = check_overrides(wanted, state.layers())
+            kept = check_overrides(wanted, state.layers)
             state.check_topic(name)  # after the values, as Kafka does
         case ResourceType.GROUP:
             _need_name(name, "group")
-            kept = check_group(_applied(before, resource, {}), state.layers())
+            kept = check_group(_applied(before, resource, {}), state.layers)
         case ResourceType.CLIENT_METRICS:
             if name == "":
                 raise _invalid("Subscription name can't be empty")
@@ -209,9 +223,10 @@ def _of_broker(before: Overrides, resource: ChangedResource, state: ConfigState)
 def _check_node(name: str, state: ConfigState, also: tuple[str, ...] = ("",)) -> None:
     if name in also:
         return
-    if not name.removeprefix("-").isdecimal():
+    number = as_node(name)
+    if number is None:
         raise _invalid(f"Node id must be an integer, but it is: {name}")
-    if int(name) != state.node_id:
+    if number != state.node_id:
         raise _invalid(f"Unexpected broker id, expected {state.node_id}, but received {name}")
 
 

@@ -206,6 +206,6 @@ def _check_pattern(pattern: str) -> None:
         try:
             re.compile(expression.strip())
             return
-        except re.error:
+        except (re.error, RecursionError, OverflowError):
             pass
     raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")

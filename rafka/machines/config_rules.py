@@ -7,7 +7,9 @@ changing configs is `config_changes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from math import inf
 from typing import Final
 
 import attrs
@@ -28,7 +30,8 @@ from ..ops.topics import CreatedConfig
 from .config_layers import BrokerSetting, Layers
 from .config_other_tables import GROUP_TABLE, METRICS_TABLE, group_text
 from .config_topic_table import TABLE
-from .config_values import ConfigDef, Kind, ResourceType, Source, as_text
+from .config_values import ConfigDef, Kind, ResourceType, Source, as_node, as_text
+from .room import EACH, Room, written
 from .topic_configs import effective_text
 
 Overrides = Mapping[str, str]
@@ -45,10 +48,12 @@ class ConfigState:
     check_topic: Callable[[str], None]  # raises INVALID_TOPIC_EXCEPTION or UNKNOWN_TOPIC_OR_PARTITION
     loggers: Mapping[str, str]  # Kafka's word for the level of each, TRACE to FATAL
     broker_refuses: Callable[[Mapping[str, str]], str | None]  # what is wrong with values for the broker
+    spare: float = inf  # so many more resources, topics aside, may have something set
 
     def set_on(self, kind: int, name: str) -> Overrides:
         return self.overrides.get((kind, name), {})
 
+    @cached_property
     def layers(self) -> Layers:
         """What this broker falls back on: the base of topics and groups."""
         return Layers.of(
@@ -58,9 +63,17 @@ class ConfigState:
         )
 
 
-def describe(op: DescribeConfigs, state: ConfigState) -> DescribeConfigsReply:
-    """An entry for each resource asked for, in that order, refused or not."""
-    return DescribeConfigsReply(results=[_described(resource, op, state) for resource in op.resources])
+def describe(op: DescribeConfigs, state: ConfigState, most_bytes: float = inf) -> DescribeConfigsReply:
+    """An entry for each resource asked for, in that order, refused or not.
+
+    Resources on which the same is set share their entries: a thousand topics cost little more than one.
+    """
+    room, shared = Room(most_bytes), _Shared(op, state)
+    results: list[DescribedResource] = []
+    for resource in op.resources:
+        room.must = not results
+        results.append(_described(resource, shared, room))
+    return DescribeConfigsReply(results=results)
 
 
 def created_configs(overrides: Overrides, layers: Layers) -> list[CreatedConfig]:
@@ -109,67 +122,124 @@ def _names(kind: int, state: ConfigState) -> Iterable[str]:
     return sorted(name for (of, name), configs in state.overrides.items() if of == kind and configs)
 
 
-def _described(resource: ConfigResource, op: DescribeConfigs, state: ConfigState) -> DescribedResource:
+@attrs.frozen
+class _Known:
+    """All entries of a resource, with what each takes of the answer, and where it stands."""
+
+    entries: list[ConfigEntry]
+    sizes: list[int]
+    places: dict[str, int]
+
+    def chosen(self, keys: Iterable[str]) -> list[int]:
+        """Where the entries of these names stand, in the order of all."""
+        return sorted({self.places[key] for key in keys if key in self.places})
+
+
+class _Shared:
+    """Entries by what they follow from: the type of the resource, and what is set on it."""
+
+    def __init__(self, op: DescribeConfigs, state: ConfigState) -> None:
+        self.op = op
+        self.state = state
+        self._known: dict[tuple[int, Hashable], _Known] = {}
+
+    def of(self, kind: int, name: str) -> _Known:
+        """Raises KafkaError where there is no such resource."""
+        _check(kind, name, self.state)
+        ours = kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+        key = (kind, name if ours else frozenset(self.state.set_on(kind, name).items()))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._made(kind, name)
+        return known
+
+    def _made(self, kind: int, name: str) -> _Known:
+        entries = _entries(kind, name, self.state)
+        for entry in entries:
+            if not self.op.include_synonyms:
+                entry.synonyms = ()  # type: ignore[misc]  # made above, and nobody else's yet
+            if not self.op.include_documentation:
+                entry.documentation = None  # type: ignore[misc]
+        return _Known(
+            entries, list(map(_size, entries)), {entry.name: place for place, entry in enumerate(entries)}
+        )
+
+
+def _size(entry: ConfigEntry) -> int:
+    texts = written(entry.name) + written(entry.value) + written(entry.documentation)
+    return EACH + texts + sum(EACH + written(s.name) + written(s.value) for s in entry.synonyms)
+
+
+def _described(resource: ConfigResource, shared: _Shared, room: Room) -> DescribedResource:
+    kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
     try:
-        entries = _entries(resource.resource_type, resource.resource_name, state)
+        room.take(EACH + written(name))
+        known = shared.of(kind, name)
+        places = known.chosen(keys) if keys else range(len(known.entries))
+        room.take(sum(known.sizes[place] for place in places))
     except KafkaError as error:
         return DescribedResource(
             error_code=error.code,
             error_message=error.message or error.code.meaning,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            resource_type=kind,
+            resource_name=name,
         )
-    keys = resource.configuration_keys
-    configs = [entry for entry in entries if not keys or entry.name in keys]
-    for entry in configs:
-        if not op.include_synonyms:
-            entry.synonyms = ()  # type: ignore[misc]  # made above, and nobody else's yet
-        if not op.include_documentation:
-            entry.documentation = None  # type: ignore[misc]
     return DescribedResource(
-        resource_type=resource.resource_type, resource_name=resource.resource_name, configs=configs
+        resource_type=kind, resource_name=name, configs=[known.entries[place] for place in places]
     )
 
 
-def _entries(kind: int, name: str, state: ConfigState) -> list[ConfigEntry]:
+def _check(kind: int, name: str, state: ConfigState) -> None:
+    """Whether there is such a resource."""
     match kind:
         case ResourceType.TOPIC:
             state.check_topic(name)
-            return _of_topic(state.set_on(kind, name), state)
         case ResourceType.BROKER:
-            return _of_all_brokers(state) if name == "" else _of_broker(_own(name, state), state)
+            if name:
+                _check_own(name, state)
         case ResourceType.BROKER_LOGGER:
             if name == "":
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-            _own(name, state)
-            return [_of_logger(logger, level) for logger, level in sorted(state.loggers.items())]
+            _check_own(name, state)
         case ResourceType.CLIENT_METRICS:
             if name == "":
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
                 )
-            return _of_metrics(state.set_on(kind, name))
         case ResourceType.GROUP:
             if name == "":
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-            return _of_group(state.set_on(kind, name), state)
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"no configs are known of resource type {kind}")
+        case _:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"no configs are known of resource type {kind}")
 
 
-def _own(name: str, state: ConfigState) -> str:
-    """The broker's own id, if it is that."""
-    if not name.removeprefix("-").isdecimal():
+def _entries(kind: int, name: str, state: ConfigState) -> list[ConfigEntry]:
+    match kind:
+        case ResourceType.TOPIC:
+            return _of_topic(state.set_on(kind, name), state)
+        case ResourceType.BROKER:
+            return _of_broker(name, state) if name else _of_all_brokers(state)
+        case ResourceType.BROKER_LOGGER:
+            return [_of_logger(logger, level) for logger, level in sorted(state.loggers.items())]
+        case ResourceType.CLIENT_METRICS:
+            return _of_metrics(state.set_on(kind, name))
+    return _of_group(state.set_on(kind, name), state)
+
+
+def _check_own(name: str, state: ConfigState) -> None:
+    """Whether it is the broker's own id."""
+    number = as_node(name)
+    if number is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != state.node_id:
+    if number != state.node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {state.node_id} or empty string, but received {name}",
         )
-    return name
 
 
 def _of_topic(overrides: Overrides, state: ConfigState) -> list[ConfigEntry]:
-    layers = state.layers()
+    layers = state.layers
     return [
         _entry(
             row,
@@ -183,7 +253,7 @@ def _of_topic(overrides: Overrides, state: ConfigState) -> list[ConfigEntry]:
 
 
 def _of_group(overrides: Overrides, state: ConfigState) -> list[ConfigEntry]:
-    layers = state.layers()
+    layers = state.layers
     return [
         _entry(
             row,
@@ -227,7 +297,7 @@ def _entry(
 
 
 def _of_broker(name: str, state: ConfigState) -> list[ConfigEntry]:
-    layers = state.layers()
+    layers = state.layers
     entries = []
     for setting in sorted(state.settings.values(), key=lambda setting: setting.name):
         synonyms = layers.synonyms(setting.name)

@@ -86,6 +86,13 @@ def as_text(value: Value) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
+def as_node(text: str) -> int | None:
+    """The number of a broker, if the text is one."""
+    if len(text) > _MOST_DIGITS or not text.removeprefix("-").isdecimal():
+        return None
+    return int(text)
+
+
 def by_name(*rows: Row) -> dict[str, Row]:
     return {row.name: row for row in sorted(rows, key=lambda row: row.name)}
 
@@ -116,8 +123,7 @@ def one_of(*words: str) -> Check:
 
 def split_list(text: str) -> tuple[str, ...]:
     """The items of a list, each once, in their order."""
-    text = text.strip()
-    return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
+    return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text.strip() else ()
 
 
 def appended(before: str, text: str) -> str:
@@ -125,15 +131,15 @@ def appended(before: str, text: str) -> str:
 
 
 def subtracted(before: str, text: str) -> str:
-    gone = split_list(text)
+    gone = set(split_list(text))
     return ",".join(item for item in split_list(before) if item not in gone)
 
 
 # Private
 
-_COMMA: Final = re.compile(r"\s*,\s*")
+_MOST_DIGITS: Final = 11  # of a number that can be a broker's, with its sign
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
-_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_DOUBLE: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _BITS: Final[Mapping[Kind, int]] = {Kind.INT: 31, Kind.LONG: 63}
 
 

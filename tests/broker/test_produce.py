@@ -8,12 +8,13 @@ import pytest
 from trio.testing import MockClock
 
 from rafka.broker.produce import ALWAYS_LOOKED_AT
+from rafka.config import load
 from rafka.errors import ErrorCode
 from rafka.ops import log
 from rafka.ops.log import PartitionData, Produce, TopicData
 from rafka.types import NO_TOPIC_ID, OrgId, TopicId
 
-from .kit import NOW, World, batch, fetch, found, produce, produce_many, told, values
+from .kit import NOW, World, batch, fetch, found, open_world, produce, produce_many, told, values
 
 
 async def one(world: World, op: Produce) -> log.PartitionProduceReply:
@@ -271,6 +272,20 @@ async def test_producers_are_described(world: World) -> None:
     assert producer.last_timestamp == NOW * 1000
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert invalid.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+async def test_a_partition_that_is_named_again_and_again_is_told_of_as_long_as_there_is_room() -> None:
+    async with open_world(load(flags=[("describe.max.reply.bytes", "1024", "--set")])) as world:
+        await world.create("t")
+        await world.ask(numbered(0, b"a"))
+        op = log.DescribeProducers(topics=[log.ProducersTopic(name="t", partition_indexes=[0] * 100)])
+
+        [topic] = (await world.ask(op)).topics
+
+    told = [partition for partition in topic.partitions if partition.active_producers]
+    refused = [p for p in topic.partitions if p.error_code == ErrorCode.INVALID_REQUEST]
+    assert 1 < len(told) < 10
+    assert len(refused) == 100 - len(told)
 
 
 async def test_ids_are_given_out_at_random(world: World) -> None:

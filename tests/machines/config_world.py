@@ -37,6 +37,7 @@ class World:
 
     def __init__(self, config: Config | None = None) -> None:
         self.config = config or Config()
+        self.most = 1000  # resources that may have configs
         self.overrides: dict[tuple[int, str], Mapping[str, str]] = {
             (ResourceType.BROKER, ""): {"min.insync.replicas": "1"}  # as on every new cluster
         }
@@ -50,10 +51,11 @@ class World:
             check_topic=self._check_topic,
             loggers={"root": "INFO", "rafka.storage": "WARN"},
             broker_refuses=self._refuses,
+            spare=self.most - len(self.overrides),
         )
 
     def layers(self) -> Layers:
-        return self.state().layers()
+        return self.state().layers
 
     def described(self, kind: int, name: str, *keys: str, synonyms: bool = True) -> DescribedResource:
         resource = ConfigResource(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 
 from rafka.errors import ErrorCode
@@ -106,6 +108,40 @@ def test_resources_are_decided_each_by_itself_and_none_twice() -> None:
     assert answers(wants("orders", "1"), wants("orders", "2")) == [INVALID_REQUEST] * 2
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cleanup.policy", "delete" + " " * 30_000 + "x"),
+        ("cleanup.policy", "delete," * 4000),
+        ("min.cleanable.dirty.ratio", "1" * 30_000 + "x"),
+        ("retention.ms", "1" * 30_000),
+    ],
+    ids=["blanks", "items", "digits", "number"],
+)
+def test_a_value_that_is_long_is_checked_at_once(key: str, value: str) -> None:
+    """What takes the square of its length would hold everybody up for seconds."""
+    world, began = World(), perf_counter()
+
+    for operation in (SET, APPEND, SUBTRACT):
+        world.change(TOPIC, "orders", (key, operation, value))
+
+    assert perf_counter() - began < 1
+
+
+def test_no_more_resources_have_configs_than_may() -> None:
+    world = World()
+    world.set(GROUP, "old", "consumer.session.timeout.ms", "46000")
+    world.most = len(world.overrides) + 1
+
+    codes = [
+        world.set(GROUP, name, "consumer.session.timeout.ms", "47000") for name in ("new", "newer", "old")
+    ]
+    topic = world.set(TOPIC, "orders", "retention.ms", "5")
+
+    assert codes == [NONE, ErrorCode.POLICY_VIOLATION, NONE]
+    assert topic == NONE, "topics are counted elsewhere"
+
+
 def test_an_unknown_kind_of_resource_is_refused() -> None:
     assert code(World().change(99, "x", ("a", SET, "b"))) == INVALID_REQUEST
 
@@ -194,6 +230,8 @@ def test_a_group_needs_a_name() -> None:
         ([("metrics", APPEND, "c")], INVALID_CONFIG),
         ([("match", SET, "client_id=a.*,client_software_name=x")], NONE),
         ([("match", SET, "client_id=[a")], INVALID_CONFIG),
+        ([("match", SET, "client_id=" + "(" * 5000)], INVALID_CONFIG),
+        ([("match", SET, "client_id=a{" + "9" * 99 + "}")], INVALID_CONFIG),
         ([("match", SET, "client_id")], INVALID_CONFIG),
         ([("match", SET, "foo=1")], INVALID_CONFIG),
         ([("zzz", SET, "1")], INVALID_REQUEST),
@@ -217,6 +255,7 @@ def test_a_metrics_subscription_is_checked(wanted: list[Wanted], expected: Error
         (NODE, [("root", 7, "INFO")], UNFORESEEN, {}),
         (NODE, [("rafka.storage", SET, "INFO"), ("root", SET, "x")], INVALID_CONFIG, {}),
         ("9", [("root", SET, "INFO")], INVALID_REQUEST, {}),
+        ("9" * 5000, [("root", SET, "INFO")], INVALID_REQUEST, {}),
         ("", [("root", SET, "INFO")], INVALID_REQUEST, {}),
         (NODE, [], NONE, {}),
     ],

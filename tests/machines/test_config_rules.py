@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rafka.errors import ErrorCode, KafkaError
-from rafka.machines.config_rules import list_resources
+from rafka.machines.config_rules import describe, list_resources
 from rafka.machines.config_values import ResourceType, Source
 from rafka.ops.cluster import ConfigEntry, ConfigResource, DescribeConfigs, ListConfigResources
 
@@ -103,8 +103,6 @@ def test_synonyms_and_documentation_are_told_where_asked_for() -> None:
     resource = ConfigResource(resource_type=TOPIC, resource_name="orders")
 
     plain = world.described(TOPIC, "orders", "segment.bytes", synonyms=False).configs[0]
-    from rafka.machines.config_rules import describe
-
     full = describe(DescribeConfigs(resources=[resource], include_documentation=True), world.state()).results[
         0
     ]
@@ -122,6 +120,7 @@ def test_synonyms_and_documentation_are_told_where_asked_for() -> None:
         (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "98", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER, "9" * 5000, ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
         (LOGGER, "9", ErrorCode.INVALID_REQUEST),
         (METRICS, "", ErrorCode.INVALID_REQUEST),
@@ -137,6 +136,36 @@ def test_who_cannot_be_described_is_answered_with_a_code_and_no_configs(
     assert (described.error_code, described.configs) == (code, ())
     assert described.error_message
     assert (described.resource_type, described.resource_name) == (kind, name)
+
+
+def test_whoever_names_a_resource_again_and_again_is_told_of_it_only_as_long_as_there_is_room() -> None:
+    """A request of some kilobytes would else keep the broker busy for minutes."""
+    op = DescribeConfigs(resources=[ConfigResource(resource_type=BROKER, resource_name=NODE)] * 2000)
+
+    results = describe(op, World().state(), 1_000_000).results
+
+    told = [described for described in results if not described.error_code]
+    assert 10 < len(told) < 100
+    assert results[: len(told)] == told
+    assert {described.error_code for described in results[len(told) :]} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_a_resource_that_is_asked_for_first_is_told_of_however_large_it_is() -> None:
+    op = DescribeConfigs(resources=[ConfigResource(resource_type=BROKER, resource_name=NODE)])
+
+    assert describe(op, World().state(), 1024).results[0].configs
+
+
+def test_topics_on_which_different_things_are_set_are_told_of_each_as_it_is() -> None:
+    """Those on which the same is set share their entries."""
+    world = World()
+    world.set(TOPIC, "orders", "retention.bytes", "7")
+    resources = [ConfigResource(resource_type=TOPIC, resource_name=name) for name in ("orders", "audit")]
+
+    orders, audit = describe(DescribeConfigs(resources=resources), world.state()).results
+
+    assert {e.name: e.value for e in orders.configs}["retention.bytes"] == "7"
+    assert {e.name: e.value for e in audit.configs}["retention.bytes"] == "-1"
 
 
 def test_a_broker_tells_what_it_was_given_and_what_it_assumes() -> None:

@@ -29,6 +29,22 @@ class Broker(Section):
         unit="ms",
         at_least=0,
     )
+    max_reply_bytes: int = setting(
+        "describe.max.reply.bytes",
+        67_108_864,
+        "The most that one answer tells of configs, or of producers, with 100 bytes for each entry."
+        " What is asked beyond it is refused with INVALID_REQUEST, but for the first.",
+        Kind.LONG,
+        unit="bytes",
+        at_least=1024,
+    )
+    max_configured: int = setting(
+        "config.max.resources",
+        10_000,
+        "The most groups, client metrics subscriptions and brokers that have configs of their own."
+        " With so many, to set any on another is refused with POLICY_VIOLATION.",
+        at_least=2,
+    )
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
