@@ -10,7 +10,8 @@ any more, which lets go of what the waiting held and of nothing else. A member w
 JoinGroup was parked is a member still.
 
 While there is no broker every op is refused at once, with an error that makes clients
-try again; what was under way when it went is refused likewise.
+try again; what was under way when it went is refused likewise. Consumers try again without a
+pause, so a fetch is refused only after it has waited, as it would for records.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import trio
 
 from ..ops.base import Envelope, Later, Op, R
 from ..ops.group import SyncGroup
+from ..ops.log import Fetch
 from ..ops.packing import Packing, converter, packing_of
 from . import refusals
 from .frames import Framed, Kind, LinkBroken, not_understood, packed_frame
@@ -35,6 +37,7 @@ from .room import Room
 log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 10.0
+FETCH_WAITS_S: Final = 1.0  # at most, for a broker to come back
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +68,7 @@ class PackedLink:
         self._connect = connect
         self._patience = patience or Patience()
         self._conversation: _Conversation | None = None
+        self._back = trio.Event()  # there is a broker again
 
     @property
     def connected(self) -> bool:
@@ -72,9 +76,18 @@ class PackedLink:
 
     def ask(self, envelope: Envelope, op: Op[R]) -> R | Later[R]:
         conversation = self._conversation
-        if conversation is None or conversation.leaving:
-            return refusals.unsent(op)  # type: ignore[no-any-return]
-        return conversation.ask(envelope, op)
+        if conversation is not None and not conversation.leaving:
+            return conversation.ask(envelope, op)
+        if isinstance(op, Fetch) and op.max_wait_ms > 0:
+            if self._back.is_set():
+                self._back = trio.Event()
+            return Later(self._refuse_later, op, self._back)
+        return refusals.unsent(op)  # type: ignore[no-any-return]
+
+    async def _refuse_later(self, op: Fetch, back: trio.Event) -> Any:
+        with trio.move_on_after(min(op.max_wait_ms / 1000, FETCH_WAITS_S)):
+            await back.wait()
+        return refusals.unsent(op)
 
     def keep(self) -> None:
         """The other end did, before it replied."""
@@ -132,6 +145,7 @@ class PackedLink:
         self.welcome = welcome
         self._take_settings(welcome.settings)
         self._conversation = _Conversation(stream, framed, welcome, self._take_settings)
+        self._back.set()
         return self._conversation
 
     def _take_settings(self, settings: Mapping[str, str]) -> None:

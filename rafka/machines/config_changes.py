@@ -115,9 +115,7 @@ def _decide(
                 new = _granted(resource, replace, state)
                 if _is_another(new, state):
                     if spare < 1:
-                        raise KafkaError(
-                            ErrorCode.POLICY_VIOLATION, "too many resources have configs"
-                        )
+                        raise KafkaError(ErrorCode.POLICY_VIOLATION, "too many resources have configs")
                     spare -= 1
                 granted.append(new)
         except KafkaError as error:

@@ -44,9 +44,10 @@ def join(member: str = "m", metadata: bytes = b"") -> group.JoinGroup:
     )
 
 
-def fetch() -> log.Fetch:
+def fetch(max_wait_ms: int = 500) -> log.Fetch:
     partition = log.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-    return log.Fetch(max_wait_ms=500, min_bytes=1, topics=[log.FetchTopic(topic="t", partitions=[partition])])
+    wanted = [log.FetchTopic(topic="t", partitions=[partition])]
+    return log.Fetch(max_wait_ms=max_wait_ms, min_bytes=1, topics=wanted)
 
 
 def produce(records: bytes = b"batch", acks: int = -1) -> log.Produce:

@@ -15,7 +15,7 @@ from rafka.errors import ErrorCode
 from rafka.link import refusals
 from rafka.link.frames import Framed, Kind
 from rafka.link.hello import Limits, greet
-from rafka.link.packed import PackedLink, Patience
+from rafka.link.packed import FETCH_WAITS_S, PackedLink, Patience
 from rafka.link.serving import FAREWELL_S
 from rafka.ops import group, log, topics
 from rafka.ops.base import Envelope, KafkaOp
@@ -62,7 +62,7 @@ def test_what_was_under_way_is_refused_with_an_error_that_makes_clients_try_agai
         (join(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (log.InitProducerId(transaction_timeout_ms=1), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (produce(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        (fetch(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (fetch(0), ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (
             topics.Metadata(topics=[topics.MetadataTopic(name="t")]),
             ErrorCode.LEADER_NOT_AVAILABLE,
@@ -85,6 +85,40 @@ async def test_without_a_broker_ops_are_refused_at_once(
 
         assert not link.connected
         assert set(codes_in(reply)) == {code}
+
+
+async def test_a_fetch_without_a_broker_waits_as_it_would_for_records(autojump_clock: MockClock) -> None:
+    """Consumers try again at once, and would do nothing else until there is a broker."""
+    async with open_world() as world:
+        link = await world.gateway()
+        await world.lose()
+        began = trio.current_time()
+
+        codes = codes_in(await ask(link, fetch()))
+        waited = trio.current_time() - began
+        codes += codes_in(await ask(link, fetch(60_000)))
+
+    assert set(codes) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    assert waited == pytest.approx(0.5)
+    assert trio.current_time() - began == pytest.approx(0.5 + FETCH_WAITS_S)
+
+
+async def test_a_fetch_that_waits_is_answered_when_the_broker_is_back(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        link = await world.gateway()
+        await world.lose()
+        codes = set()
+
+        async def consumer() -> None:
+            codes.update(codes_in(await ask(link, fetch(60_000))))
+
+        world.nursery.start_soon(consumer)
+        await trio.sleep(0.01)
+        world.reachable = True
+        await trio.sleep(1)
+
+        assert link.connected
+        assert codes == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 async def test_metadata_without_a_broker_names_no_brokers_so_that_clients_keep_what_they_know() -> None:
