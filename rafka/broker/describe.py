@@ -122,7 +122,14 @@ class Describer:
                 and op.allow_auto_topic_creation
             ):
                 to_make.append(name)
-            found.append(TopicMetadata(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS))
+            found.append(
+                TopicMetadata(
+                    error_code=code,
+                    name=name,
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=operations,
+                )
+            )
         if to_make:
             self._keeper.auto_create(envelope.org_id, to_make)
         return found

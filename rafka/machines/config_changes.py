@@ -119,7 +119,8 @@ def _decide(
                     spare -= 1
                 granted.append(new)
         except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, error.message  # type: ignore[misc]
+            answer.error_code = error.code  # type: ignore[misc]
+            answer.error_message = error.message or error.code.meaning  # type: ignore[misc]
         responses.append(answer)
     if validate_only:
         granted, levels = [], {}

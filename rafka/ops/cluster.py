@@ -123,7 +123,7 @@ class ConfigEntry:
 @message
 class DescribedResource:
     error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+    error_message: str | None = ""
     resource_type: int
     resource_name: str
     configs: Sequence[ConfigEntry] = ()

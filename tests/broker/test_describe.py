@@ -70,6 +70,17 @@ async def test_what_one_may_do_is_told_to_whom_asks(world: World) -> None:
     assert reply.topics[0].topic_authorized_operations == 3576
 
 
+async def test_what_one_may_do_is_told_of_names_too_under_which_there_is_no_topic(world: World) -> None:
+    """As Kafka does: kafka-python's admin reads it before it looks at the error."""
+    unknown, impossible = (
+        await metadata(
+            world, "u", "bad name!", include_topic_authorized_operations=True, allow_auto_topic_creation=False
+        )
+    ).topics
+
+    assert unknown.topic_authorized_operations == impossible.topic_authorized_operations == 3576
+
+
 async def test_unknown_names_are_told_apart_from_impossible_ones(world: World) -> None:
     """M2, LF-056."""
     names = ("u", "bad name!", "", "x" * 250, ".", "..", "x" * 249)

@@ -85,6 +85,14 @@ def test_lists_are_appended_to_and_subtracted_from(
     assert world.overrides[TOPIC, "orders"] == {"cleanup.policy": after}
 
 
+def test_whoever_is_refused_is_told_why() -> None:
+    [refused] = World().change(TOPIC, "no such", ("retention.ms", SET, "1")).reply.responses
+    [granted] = World().change(TOPIC, "orders", ("retention.ms", SET, "1")).reply.responses
+
+    assert refused.error_message
+    assert granted.error_message is None
+
+
 def test_to_validate_only_sets_nothing() -> None:
     world = World()
 

@@ -168,6 +168,10 @@ def test_topics_on_which_different_things_are_set_are_told_of_each_as_it_is() ->
     assert {e.name: e.value for e in audit.configs}["retention.bytes"] == "-1"
 
 
+def test_what_is_described_has_an_empty_message_and_not_none() -> None:
+    assert World().described(TOPIC, "orders").error_message == ""
+
+
 def test_a_broker_tells_what_it_was_given_and_what_it_assumes() -> None:
     world = World(given(num_partitions="3"))
 

@@ -259,7 +259,7 @@ class Groups(Registry[Token]):
                     ops.DescribedGroup(group_id=group_id, error_code=full.code, error_message=full.message)
                 )
                 continue
-            if op.include_authorized_operations:
+            if op.include_authorized_operations and described.error_code is ErrorCode.NONE:
                 described.authorized_operations = OPERATIONS  # type: ignore[misc]  # made above
             told.append(described)
         return ops.DescribeGroupsReply(groups=told)

@@ -158,14 +158,17 @@ def test_an_absent_group_has_read_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("absence_told", "code"), [(True, ErrorCode.GROUP_ID_NOT_FOUND), (False, ErrorCode.NONE)]
+    ("absence_told", "code", "may"),
+    [(True, ErrorCode.GROUP_ID_NOT_FOUND, ops.NOT_ASKED), (False, ErrorCode.NONE, 3400)],
 )
-def test_an_absent_group_is_dead_to_those_who_look(world: World, absence_told: bool, code: ErrorCode) -> None:
+def test_an_absent_group_is_dead_to_those_who_look(
+    world: World, absence_told: bool, code: ErrorCode, may: int
+) -> None:
     op = ops.DescribeGroups(groups=["g"], absence_told=absence_told, include_authorized_operations=True)
 
     (told,) = world.answer(op).groups
 
-    assert (told.group_state, told.error_code, told.authorized_operations) == ("Dead", code, 3400)
+    assert (told.group_state, told.error_code, told.authorized_operations) == ("Dead", code, may)
 
 
 def test_offsets_of_an_absent_group_cannot_be_deleted(world: World) -> None:
