@@ -60,6 +60,7 @@ def remarks(config: Config) -> list[tuple[str, str]]:
     """What should be said before the broker starts: level and line."""
     return [
         *starting.about_storage(config),
+        *starting.about_codecs(),
         *starting.about_settings(config),
         *starting.about_listeners(config),
         *starting.about_link(config),

@@ -173,6 +173,22 @@ def about_listeners(config: Config) -> list[tuple[str, str]]:
     ]
 
 
+def about_codecs() -> list[tuple[str, str]]:
+    """Records in them pass through unread, unless a topic has them read: whoever does so should know."""
+    from ..records.compress import missing_codecs
+
+    missing = missing_codecs()
+    if not missing:
+        return []
+    return [
+        (
+            "INFO",
+            f"not installed: {', '.join(missing)}. Records so compressed pass through as they are, and are"
+            " refused where they have to be read: pip install 'rafka[compression]'",
+        )
+    ]
+
+
 def about_link(config: Config) -> list[tuple[str, str]]:
     """Whoever reaches the link is believed."""
     link = config.link.address

@@ -312,8 +312,11 @@ def _of_broker(name: str, state: ConfigState) -> list[ConfigEntry]:
                 documentation=setting.doc,
             )
         )
-    foreign = state.set_on(ResourceType.BROKER, name).keys() - state.settings.keys()
-    return [*entries, *(_foreign(key, Source.DYNAMIC_BROKER) for key in sorted(foreign))]
+    here = state.set_on(ResourceType.BROKER, name).keys() - state.settings.keys()
+    everywhere = state.set_on(ResourceType.BROKER, "").keys() - state.settings.keys() - here
+    entries += [_foreign(key, Source.DYNAMIC_BROKER) for key in sorted(here)]
+    entries += [_foreign(key, Source.DYNAMIC_DEFAULT_BROKER) for key in sorted(everywhere)]
+    return entries
 
 
 def _of_all_brokers(state: ConfigState) -> list[ConfigEntry]:

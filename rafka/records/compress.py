@@ -15,6 +15,7 @@ import importlib
 import struct
 import zlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, Final
 
 from ..errors import ErrorCode, KafkaError
@@ -27,6 +28,8 @@ SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+_LIBRARIES: Final = {SNAPPY: "cramjam", LZ4: "lz4", ZSTD: "zstandard"}
 
 UNPACK_CAP: Final = 16 << 20  # Kafka has none; 10 MB out of 10 KB must be taken, a bomb must not
 ZSTD_WINDOW: Final = 1 << 27  # how far back zstd may look, as in Kafka: a producer at level 22 needs it
@@ -41,6 +44,11 @@ class MissingCodec(KafkaError):
             f"{NAMES[codec]} is not installed here: pip install rafka[compression]",
         )
         self.codec = codec
+
+
+def missing_codecs() -> list[str]:
+    """The names of those that are not installed."""
+    return [NAMES[codec] for codec, name in _LIBRARIES.items() if find_spec(name) is None]
 
 
 def decompress(codec: int, payload: Buffer, cap: int = UNPACK_CAP) -> bytes:

@@ -115,6 +115,15 @@ def test_what_is_unusual_is_said_before_the_start() -> None:
     ]
 
 
+def test_codecs_that_are_not_installed_are_named_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rafka.records.compress.find_spec", lambda name: None if name == "lz4" else name)
+    [line] = [line for _, line in remarks(load()) if "installed" in line]
+    monkeypatch.setattr("rafka.records.compress.find_spec", lambda name: name)
+
+    assert line.startswith("not installed: lz4. ")
+    assert not [line for _, line in remarks(load()) if "installed" in line]
+
+
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="systemd's notification is a Unix socket")
 def test_a_broker_tells_everybody_that_it_is_ready_and_ends_on_a_signal(tmp_path: Path) -> None:
     port_file = tmp_path / "port"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rafka.config import Config
 from rafka.config.kafka_names import GONE, NAMES
+from rafka.config.setting import Kind
 
 # What an Apache Kafka 4.3.1 of one node tells of itself: (value, type). "" is "not set".
 KAFKA: dict[str, tuple[str, int]] = {
@@ -136,6 +137,12 @@ def test_defaults_and_types_are_kafkas() -> None:
     assert {n: row.kind for n, row in shown.items() if n in KAFKA} == {
         name: kind for name, (_, kind) in KAFKA.items() if name in shown
     }
+
+
+def test_what_is_true_or_false_is_told_to_be() -> None:
+    yes_or_no = [row for row in Config().shown() if row.default in ("true", "false")]
+
+    assert {row.name for row in yes_or_no if row.kind != Kind.BOOLEAN} == set()
 
 
 def test_what_may_change_while_kafka_runs_is_changeable_here() -> None:

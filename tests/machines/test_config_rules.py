@@ -220,6 +220,18 @@ def test_a_key_that_means_nothing_here_is_kept_and_its_value_is_not_told() -> No
     assert (entry.value, entry.is_sensitive, entry.read_only, entry.config_source) == (None, True, True, 2)
 
 
+def test_a_key_that_means_nothing_here_is_told_of_a_broker_too_where_it_was_set_for_all() -> None:
+    world = World()
+    world.set(BROKER, "", "no.such.key", "secret")
+
+    of_all = world.entry(BROKER, NODE, "no.such.key")
+    world.set(BROKER, NODE, "no.such.key", "other")
+    own = world.entry(BROKER, NODE, "no.such.key")
+
+    assert (of_all.value, of_all.is_sensitive, of_all.config_source) == (None, True, 3)
+    assert own.config_source == 2
+
+
 def test_loggers_are_told_with_their_levels() -> None:
     described = World().described(LOGGER, NODE)
 

@@ -36,6 +36,7 @@ class Transactions(Section):
         True,
         "Whether a batch that claims to be part of a transaction is taken only if its transaction is open"
         " and the partition is part of it.",
+        Kind.BOOLEAN,
         dynamic=True,
     )
     retry_backoff_ms: int = setting(

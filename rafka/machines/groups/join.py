@@ -60,7 +60,7 @@ def join(core: Core[Token], op: JoinGroup, caller: Caller, token: Token, now: Mo
     if op.group_instance_id is not None:
         old = core.roster.by_instance.get(op.group_instance_id)
         if old is not None:
-            return replace(core, old, op, caller, token, now)
+            return replace(core, old, op, token, now)
         return _add(core, core.new_id(op.group_instance_id), op, caller, token, now)
     member_id = core.new_id(caller.client_id)
     if op.id_required:

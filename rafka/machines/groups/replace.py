@@ -12,17 +12,17 @@ from ...ops.group import JoinGroup, JoinGroupReply
 from .core import Cause, Core, join_refused, sync_refused
 from .events import Trigger
 from .facts import StaticMemberReplaced
-from .model import Caller, Decision, Moment, State, Token
+from .model import Decision, Moment, State, Token
 from .rebalance import rebalance_or_complete, welcome
 from .roster import Member, names_of, protocols_of
 
 
 def replace(
-    core: Core[Token], old: Member[Token], op: JoinGroup, caller: Caller, token: Token, now: Moment
+    core: Core[Token], old: Member[Token], op: JoinGroup, token: Token, now: Moment
 ) -> Decision[Token]:
     out: Decision[Token] = Decision()
     leader_before = core.leader
-    new = _successor(core, old, op, caller)
+    new = _successor(core, old, op)
     _swap(core, old, new, out)
     unnoticed = core.state is State.STABLE and _vote_stays(core, old, new)
     _keep(core, old, new, unnoticed, out)
@@ -36,13 +36,13 @@ def replace(
     return out
 
 
-def _successor(core: Core[Token], old: Member[Token], op: JoinGroup, caller: Caller) -> Member[Token]:
+def _successor(core: Core[Token], old: Member[Token], op: JoinGroup) -> Member[Token]:
     assert op.group_instance_id is not None
     return Member(
         member_id=core.new_id(op.group_instance_id),
         group_instance_id=op.group_instance_id,
-        client_id=caller.client_id,
-        client_host=caller.client_host,
+        client_id=old.client_id,  # as Kafka, which shows whom the instance was first held by
+        client_host=old.client_host,
         session_ms=op.session_timeout_ms,
         rebalance_ms=op.rebalance_timeout_ms,
         protocols=protocols_of(op),

@@ -33,6 +33,14 @@ def test_a_follower_that_restarts_disturbs_nobody(world: World) -> None:
     assert world.heartbeat(ann) is ErrorCode.NONE
 
 
+def test_a_member_that_restarts_is_shown_as_who_held_its_instance_id_first(world: World) -> None:
+    settled(world, "ann", "bob")
+
+    world.join("bob", group_instance_id="i-bob", client_id="bob-again")
+
+    assert {m.client_id for m in world.group.describe(absence_told=True).members} == {"ann", "bob"}
+
+
 def test_a_leader_that_restarts_leads_on_and_assigns_nothing(world: World) -> None:
     """CG-057"""
     _ann, bob = settled(world, "ann", "bob")
