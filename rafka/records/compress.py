@@ -29,7 +29,7 @@ LZ4: Final = 3
 ZSTD: Final = 4
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
-_LIBRARIES: Final = {SNAPPY: "cramjam", LZ4: "lz4", ZSTD: "zstandard"}
+_LIBRARIES: Final = {SNAPPY: "cramjam", LZ4: "lz4.frame", ZSTD: "zstandard"}
 
 UNPACK_CAP: Final = 16 << 20  # Kafka has none; 10 MB out of 10 KB must be taken, a bomb must not
 ZSTD_WINDOW: Final = 1 << 27  # how far back zstd may look, as in Kafka: a producer at level 22 needs it
@@ -48,7 +48,8 @@ class MissingCodec(KafkaError):
 
 def missing_codecs() -> list[str]:
     """The names of those that are not installed."""
-    return [NAMES[codec] for codec, name in _LIBRARIES.items() if find_spec(name) is None]
+    packages = {codec: name.partition(".")[0] for codec, name in _LIBRARIES.items()}
+    return [NAMES[codec] for codec, package in packages.items() if find_spec(package) is None]
 
 
 def decompress(codec: int, payload: Buffer, cap: int = UNPACK_CAP) -> bytes:
@@ -65,9 +66,9 @@ def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
     return _COMPRESS[codec](data, level)
 
 
-def _library(codec: int, name: str) -> Any:
+def _library(codec: int) -> Any:
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(_LIBRARIES[codec])
     except ImportError:
         raise MissingCodec(codec) from None
 
@@ -116,7 +117,7 @@ _SNAPPY_RATIO: Final = 22  # three bytes can stand for 64: what says that it is 
 
 
 def _snappy_decompress(payload: memoryview, cap: int) -> bytes:
-    cramjam = _library(SNAPPY, "cramjam")
+    cramjam = _library(SNAPPY)
     if bytes(payload[:8]) != _XERIAL:
         return _snappy_block(cramjam, payload, cap)
     out = bytearray()
@@ -149,7 +150,7 @@ def _snappy_block(cramjam: Any, block: memoryview, cap: int) -> bytes:
 
 
 def _snappy_compress(data: bytes, level: int | None) -> bytes:
-    snappy = _library(SNAPPY, "cramjam").snappy
+    snappy = _library(SNAPPY).snappy
     out = bytearray(_XERIAL_HEADER)
     for at in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
@@ -164,7 +165,7 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 
 def _lz4_decompress(payload: memoryview, cap: int) -> bytes:
-    frame = _library(LZ4, "lz4.frame")
+    frame = _library(LZ4)
     if bytes(payload[:4]) != _LZ4_MAGIC:  # a skippable frame in front is for others
         raise unreadable("lz4: no frame")
     stream = frame.LZ4FrameDecompressor()
@@ -180,7 +181,7 @@ def _lz4_decompress(payload: memoryview, cap: int) -> bytes:
 
 
 def _lz4_compress(data: bytes, level: int | None) -> bytes:
-    frame = _library(LZ4, "lz4.frame")
+    frame = _library(LZ4)
     # Kafka's level 9, its default, is the fast compressor; its readers want blocks that stand alone.
     strength = 0 if level is None or level == 9 else level
     packed: bytes = frame.compress(data, compression_level=strength, block_linked=False)
@@ -191,7 +192,7 @@ def _lz4_compress(data: bytes, level: int | None) -> bytes:
 
 
 def _zstd_decompress(payload: memoryview, cap: int) -> bytes:
-    zstd = _library(ZSTD, "zstandard")
+    zstd = _library(ZSTD)
     _require_whole_frames(zstd, payload)
     reader = zstd.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(
         payload, read_across_frames=True
@@ -242,7 +243,7 @@ def _zstd_frame_end(zstd: Any, data: bytes, at: int) -> int:
 
 
 def _zstd_compress(data: bytes, level: int | None) -> bytes:
-    zstd = _library(ZSTD, "zstandard")
+    zstd = _library(ZSTD)
     packed: bytes = zstd.ZstdCompressor(level=3 if level is None else level).compress(data)
     return packed
 

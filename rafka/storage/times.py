@@ -41,7 +41,8 @@ def latest_of(batch: Buffer, start_offset: int) -> TimeFound | None:
     try:
         times = [found for found in times_of(batch) if found[0] >= start_offset]
     except MissingCodec:
-        times = [(header.base_offset if header.log_append_time else header.last_offset, header.max_timestamp)]
+        first = max(header.base_offset, start_offset)
+        times = [(first if header.log_append_time else header.last_offset, header.max_timestamp)]
     best = max(times, key=lambda found: found[1], default=None)  # max() keeps the first of equals
     if best is None or best[1] < 0:
         return None

@@ -188,7 +188,7 @@ async def test_a_new_group_does_not_wait_for_ever_while_others_keep_coming(
 ) -> None:
     began, answer = trio.current_time(), world.answer(join())
 
-    while not answer.ready():
+    while not answer.ready() and trio.current_time() - began < 1:
         world.answer(ops.ListGroups())
         await trio.lowlevel.checkpoint()
         mock_clock.jump(0.01)

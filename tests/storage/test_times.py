@@ -32,3 +32,12 @@ def test_without_the_codec_times_are_found_by_the_header(monkeypatch: pytest.Mon
     assert (within.offset, within.timestamp) == (7, 40)
     assert late is None
     assert [found and found.offset for found in (latest_of(packed, 0), latest_of(stamped, 0))] == [last, 7]
+
+
+def test_without_the_codec_nothing_below_the_start_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rafka.records.compress.importlib.import_module", _missing)
+    plain = build([Record(n, 10, None, b"v") for n in range(4)], base_offset=7)
+
+    stamped, packed = altered(plain, attributes=4 | 8), altered(plain, attributes=4)
+
+    assert [found and found.offset for found in (latest_of(stamped, 9), first_at(packed, 5, 9))] == [9, 9]
